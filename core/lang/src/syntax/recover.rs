@@ -63,6 +63,7 @@ fn mistakes(text: &str) -> Vec<Mistake> {
     let mut found = Vec::new();
     for body in &entries {
         let mut names: BTreeMap<&str, Range<usize>> = BTreeMap::new();
+        let mut is_after_broken = false;
         for entry in body {
             if found.len() >= MOST {
                 return found;
@@ -70,10 +71,14 @@ fn mistakes(text: &str) -> Vec<Mistake> {
             let written = &text[entry.clone()];
             if keys::parse_body(written, &[]).is_err() {
                 // The rest of a broken entry, on the next line, tells nothing new.
-                if explain::starts_item(written.trim()) {
+                if !is_after_broken || explain::starts_item(written.trim()) {
                     found.extend(refused(&alone(text, entries.iter().flatten(), entry), entry.start));
                 }
-            } else if let Some(name) = argument(text, entry) {
+                is_after_broken = true;
+                continue;
+            }
+            is_after_broken = false;
+            if let Some(name) = argument(text, entry) {
                 match names.get(&text[name.clone()]) {
                     Some(first) => found.push(Mistake { start: name.start, kind: Kind::Double { name, first: first.clone() } }),
                     None => drop(names.insert(&text[name.clone()], name)),
