@@ -12,7 +12,7 @@ use hcl_edit::structure::Body;
 use super::doubles;
 use super::heredocs::with_clear_ends;
 use super::numbers::number_length;
-use super::scan::{enclosed_length, identifier_length, idle_breaks, objects};
+use super::scan::{enclosed_length, identifier_length, idle_breaks, objects_and_comments};
 
 /// Patches per item; each costs one more parse.
 const MOST_PATCHES: usize = 64;
@@ -102,21 +102,27 @@ fn on_one_line(text: &str, is_template: bool) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
-/// The copy with commas for the line breaks of objects behind which a bracket or a minus begins an entry: the parser would read on with it where a
-/// call or a list stands before. `None` if there are none.
+/// The copy without comments, and with commas for the line breaks of objects behind which a bracket or a minus begins an entry: the parser would
+/// read on with it where a call or a list stands before. `None` if there are none.
 fn with_commas(text: &str, copy: &str, is_template: bool) -> Option<String> {
-    let mut bytes = copy.as_bytes().to_vec();
+    let (objects, comments) = objects_and_comments(text, is_template);
+    // A comment would swallow the comma, or stand in front of the bracket.
+    let bare = |text: &str| {
+        let mut bytes = text.as_bytes().to_vec();
+        comments.iter().for_each(|comment| bytes[comment.clone()].fill(b' '));
+        bytes
+    };
+    let code = String::from_utf8(bare(text)).ok()?;
+    let mut bytes = bare(copy);
     let mut is_changed = false;
-    for object in objects(text, is_template).into_iter().filter(|o| o.is_value) {
+    for object in objects.into_iter().filter(|o| o.is_value) {
         for start in object.starts.iter().skip(1) {
-            let (before, behind) = text.split_at(*start);
+            let (before, behind) = code.split_at(*start);
             let Some(line) = before.strip_suffix('\n').and_then(|lines| lines.rsplit('\n').next()) else { continue };
             let ends_entry = !line.trim().is_empty() && !line.trim_end().ends_with([',', '{']);
-            // A comment would swallow the comma.
-            let has_comment = line.contains('#') || line.contains("//");
-            // Nor would a heredoc end any more: a word alone is its end.
+            // A heredoc would not end any more: a word alone is its end.
             let ends_heredoc = identifier_length(line.trim()) == line.trim().len();
-            if behind.trim_start().starts_with(['(', '-']) && ends_entry && !has_comment && !ends_heredoc {
+            if behind.trim_start().starts_with(['(', '-']) && ends_entry && !ends_heredoc {
                 bytes[start - 1] = b',';
                 // The carriage return belongs to the line's end.
                 if line.ends_with('\r') {
@@ -208,6 +214,10 @@ mod tests {
         let heredocs = "a = {\n  k = [1]\n  -3 = <<E\nx\nE\n  (l) = <<-E\n  y\n  E\r\n  (m) = 1\n}\n";
         let separated = heredocs.replacen("[1]\n", "[1],", 1);
         assert_eq!(with_commas(heredocs, heredocs, false), Some(separated));
+        let comments = "a = {\n  k = g() ? 1 : b # c\n  (d) = 1\n  l = [1]\n  // é\n  /* f */ (g) = 1\n}\n";
+        let separated = "a = {\n  k = g() ? 1 : b    ,  (d) = 1\n  l = [1],       \n          (g) = 1\n}\n";
+        assert_eq!(with_commas(comments, comments, false).as_deref(), Some(separated));
+        assert!(parse_body(comments, &[]).is_ok());
         assert!(parse_body(heredocs, &[]).is_ok());
     }
 

@@ -94,9 +94,15 @@ pub(super) fn idle_breaks(text: &str, is_template: bool) -> Vec<Range<usize>> {
 
 /// What may be objects with several entries in a text without problems.
 pub(super) fn objects(text: &str, is_template: bool) -> Vec<Entries> {
+    objects_and_comments(text, is_template).0
+}
+
+/// The same, and all comments.
+pub(super) fn objects_and_comments(text: &str, is_template: bool) -> (Vec<Entries>, Vec<Range<usize>>) {
     let mut scanner = Scanner::new(text, if is_template { vec![Open::Text] } else { Vec::new() }, false);
     scanner.notes_objects = true;
-    scanner.until_problem().scan.objects
+    let found = scanner.until_problem().scan;
+    (found.objects, found.comments)
 }
 
 /// How many bytes of the string or the bracket at the text's start.
