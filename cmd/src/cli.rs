@@ -156,6 +156,10 @@ fn explained(error: &clap::Error) -> Diagnostic {
         ErrorKind::TooManyValues => Diagnostic::error("Flag without a value", format!("{name} takes no value.")),
         _ => Diagnostic::error("Invalid command line", format!("{name} can't be used like this.")),
     };
+    let unknown = text(ContextKind::InvalidSubcommand);
+    if let Some(instead) = unknown.as_deref().and_then(instead_of) {
+        return diagnostic.with_hint(instead);
+    }
     let suggested = text(ContextKind::SuggestedArg).or_else(|| text(ContextKind::SuggestedSubcommand));
     let diagnostic = match (suggested, error.get(ContextKind::ValidValue)) {
         (Some(name), _) => diagnostic.with_hint(format!("Did you mean {name}?")),
@@ -165,6 +169,21 @@ fn explained(error: &clap::Error) -> Diagnostic {
         _ => diagnostic,
     };
     diagnostic.with_hint("Run the command with -help to see what it takes.")
+}
+
+/// What to do instead of a command of Terraform's that is not here.
+fn instead_of(command: &str) -> Option<&'static str> {
+    let instead = match command {
+        "taint" => "What is to be made anew is named with -replace=ADDRESS of plan and apply.",
+        "untaint" => "Only what could not be made whole is marked, until an apply has made it anew.",
+        "get" => "Modules are directories of the project, so nothing has to be fetched.",
+        "providers" => "Providers are built in; schema -json shows what their resources take.",
+        "replace-provider" => "Providers are built in, and none takes the place of another.",
+        "login" | "logout" => "Providers are built in and modules are directories of the project, so no registry is asked.",
+        "env" => "Did you mean workspace?",
+        _ => return None,
+    };
+    Some(instead)
 }
 
 #[cfg(test)]
