@@ -100,10 +100,13 @@ fn list(app: &mut App, wanted: &[String], id: Option<&str>, state: &PlaceFlags) 
             return Err(not_there(address, &snapshot).into());
         }
     }
-    let is_wanted = |a: &Address| wanted.is_empty() || wanted.iter().any(|w| a.is_within(w));
     let has_id = |r: &karmaform_model::ResourceState| id.is_none_or(|id| r.attributes.get("id").and_then(|v| v.as_str()) == Some(id));
-    let mut listed: Vec<&Address> = snapshot.resources.iter().filter(|(a, r)| is_wanted(a) && has_id(r)).map(|(a, _)| a).collect();
+    let mut listed: Vec<&Address> = snapshot.resources.iter().filter(|(_, r)| has_id(r)).map(|(a, _)| a).collect();
     listed.sort_by(|a, b| a.list_order().cmp(&b.list_order()));
+    // As in Terraform: one after the other as they were asked for, and each as often as it was.
+    if !wanted.is_empty() {
+        listed = wanted.iter().flat_map(|w| listed.iter().copied().filter(|a| a.is_within(w)).collect::<Vec<_>>()).collect();
+    }
     let lines: String = listed.into_iter().map(|a| format!("{a}\n")).collect();
     app.output.print(&lines);
     Ok(0)
