@@ -83,6 +83,21 @@ fn the_console_says_what_is_wrong_with_what_was_begun() {
 }
 
 #[test]
+fn the_console_says_what_an_expression_lacks() {
+    let mut place = Place::new(TWO);
+    let mut check = |typed: &str, said: &str| {
+        place.stdin = format!("{typed}\n");
+        let done = place.check(&["console"], 1);
+        assert!(done.stderr.contains(said), "{typed}: {done:#?}");
+    };
+    check("# only this", "Here a value must stand, but there is nothing.");
+    check(", 1", "A value is missing before this comma.");
+    check("1 +", "Nothing follows after \"+\".");
+    check("1 ? 2 :", "Nothing follows after \":\".");
+    check("var.", "After a dot a name must follow, but the line ends.");
+}
+
+#[test]
 fn an_expression_in_the_console_has_as_many_lines_as_it_needs() {
     let mut place = Place::new(TWO);
     place.stdin = "\"${upper(\"(\")}\"\n[1,\n]\n<<EOT\nhi\nEOT\nupper(<<EOT\nho\nEOT\n)\n2".to_owned();

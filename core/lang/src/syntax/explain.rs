@@ -10,7 +10,7 @@ use karmaform_model::{Diagnostic, Span};
 use super::found::{Problem, ProblemKind};
 use super::habits::habit;
 use super::scan::identifier_length;
-use super::words::{Cause, at_character, at_item};
+use super::words::{Cause, at_character, at_item, in_expression};
 
 /// What is wrong about an escape, and what to do.
 pub(super) const ESCAPE: &str = "Invalid escape sequence";
@@ -85,6 +85,21 @@ pub(super) fn problem(problem: &Problem, text: &str, span: impl Fn(Range<usize>)
 
 /// What the parser refused.
 pub(super) fn error(error: &Error, text: &str, span: impl Fn(Range<usize>) -> Span) -> Diagnostic {
+    told(error, text, span, |text, start, message| {
+        let line_start = text[..start].rfind('\n').map_or(0, |n| n + 1);
+        let first_on_line = text[line_start..start].trim().is_empty();
+        // A value that the parser gives up on is blamed on the start of its item.
+        if first_on_line && (starts_item(&text[start..]) || start == 0) { at_item(text, start) } else { at_character(text, start, message) }
+    })
+}
+
+/// The same of an expression that stands alone, where no item begins.
+pub(super) fn expression_error(error: &Error, text: &str, span: impl Fn(Range<usize>) -> Span) -> Diagnostic {
+    told(error, text, span, in_expression)
+}
+
+/// `otherwise` says what it is about where nothing better is known.
+fn told(error: &Error, text: &str, span: impl Fn(Range<usize>) -> Span, otherwise: impl FnOnce(&str, usize, &str) -> Cause) -> Diagnostic {
     let at = place(error, text);
     let message = error.message();
     if message.contains("redefined attribute") {
@@ -111,10 +126,7 @@ pub(super) fn error(error: &Error, text: &str, span: impl Fn(Range<usize>) -> Sp
     }
     let cause = limit(message, text, at).or_else(|| habit(text, at)).or_else(|| known_message(message, text, at)).unwrap_or_else(|| {
         let start = at + text[at..].len() - text[at..].trim_start_matches([' ', '\t']).len();
-        let line_start = text[..start].rfind('\n').map_or(0, |n| n + 1);
-        let first_on_line = text[line_start..start].trim().is_empty();
-        // A value that the parser gives up on is blamed on the start of its item.
-        if first_on_line && (starts_item(&text[start..]) || start == 0) { at_item(text, start) } else { at_character(text, start, message) }
+        otherwise(text, start, message)
     });
     cause.into_diagnostic(span)
 }

@@ -174,7 +174,10 @@ impl<'t> Whole<'t> {
                 let expr = lower.expression(&patched.tree, false);
                 (expr, lower.diagnostics)
             }
-            Err(error) => (Expr::wrong(whole.span(0..inner.len())), explain::error(&error, inner, |range| whole.span(range)).into()),
+            Err(error) => {
+                let told = explain::expression_error(&error, inner, |range| whole.span(range));
+                (Expr::wrong(whole.span(0..inner.len())), told.into())
+            }
         }
     }
 

@@ -204,6 +204,24 @@ pub(super) fn at_character(text: &str, at: usize, message: &str) -> Cause {
     cause("Invalid syntax", format!("This can't be read: found {found}."))
 }
 
+/// Something stands at `start` that does not belong into an expression that stands alone.
+pub(super) fn in_expression(text: &str, start: usize, message: &str) -> Cause {
+    let rest = text[start..].trim_end();
+    if rest == "." {
+        return no_name(start);
+    }
+    if !rest.is_empty() && rest.chars().all(|c| "+-*/%&|=<>!?:".contains(c)) {
+        return Cause::new(start..start + rest.len(), "Incomplete expression", format!("Nothing follows after \"{rest}\"."));
+    }
+    match rest.chars().next() {
+        None if start == 0 => Cause::new(0..0, "Value expected", "Here a value must stand, but there is nothing."),
+        Some(first) if start == 0 && first != '\'' => {
+            expression_expected(text, 0..first.len_utf8(), "", &found_words(rest), "invalid expression")
+        }
+        _ => at_character(text, start, message),
+    }
+}
+
 fn header_cause(text: &str, at: usize, name: Range<usize>) -> Cause {
     let word = &text[name.clone()];
     let rest = text[at..].trim_start_matches([' ', '\t']);
