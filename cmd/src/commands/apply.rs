@@ -293,7 +293,10 @@ fn execute(
         app.say("\n");
     }
     let mut outcome = carry_out(app, project, planned, session, pool, parallelism);
-    outcome.diagnostics.extend(of_a_part(&planned.plan));
+    // What a refresh was about its plan has said.
+    if command != Command::Refresh {
+        outcome.diagnostics.extend(of_a_part(&planned.plan));
+    }
     app.show(&outcome.diagnostics);
     if outcome.unsaved {
         keep(app, &outcome.snapshot, &*session.open.seal);
