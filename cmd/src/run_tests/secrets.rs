@@ -262,3 +262,18 @@ fn what_is_the_same_as_a_secret_is_not_secret_for_that() {
     assert_eq!(place.check(&["output", "-json", "user"], 0).stdout.trim(), r#"["postgres",["postgres","x"]]"#);
     assert!(place.check(&["show"], 0).stdout.contains("password = (sensitive value)"));
 }
+
+#[test]
+fn what_becomes_secret_is_not_shown_as_it_was() {
+    let text = |sensitive: bool| {
+        format!(
+            "variable \"v\" {{\n  default   = \"hunter22\"\n  sensitive = {sensitive}\n}}\nresource \"terraform_data\" \"a\" {{\n  input = var.v\n}}\n"
+        )
+    };
+    let place = Place::new(&text(false));
+    place.check(&["apply", "-auto-approve"], 0);
+    place.write("main.kf.hcl", &text(true));
+    place.check(&["plan", "-out=p"], 0);
+    let shown = place.check(&["show", "-json", "p"], 0).stdout;
+    assert!(shown.contains("\"prior_state\"") && !shown.contains("hunter22"), "{shown}");
+}

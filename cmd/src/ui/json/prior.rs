@@ -15,6 +15,7 @@ pub(super) fn refreshed(prior: &Snapshot, plan: &Plan, registry: &Catalog) -> Sn
         state.resources.extend(taken_over(plan, address, registry).map(|taken| (address.clone(), taken)));
     }
     note_needs(&mut state, plan);
+    note_secrets(&mut state, plan);
     if plan.mode == ModeOfPlan::Destroy && !plan.is_of_a_part() {
         state.outputs.clear();
     }
@@ -30,6 +31,15 @@ pub(super) fn refreshed(prior: &Snapshot, plan: &Plan, registry: &Catalog) -> Sn
         }
     }
     state
+}
+
+/// What the plan knows to be secret is not shown as it was, either.
+fn note_secrets(state: &mut Snapshot, plan: &Plan) {
+    for resource in plan.resources.iter().filter(|r| r.deposed.is_none()) {
+        if let Some(stored) = state.resources.get_mut(&resource.address) {
+            stored.secret_paths.extend(resource.secret_paths.iter().cloned());
+        }
+    }
 }
 
 /// As Terraform has it: what has been looked at needs what it needed and what it needs by now, and what stays as it is only the latter. All by
