@@ -37,6 +37,13 @@ pub(crate) enum Look {
         /// Where.
         path: String,
     },
+    /// A directory: what is it like, and is there anything in it with such a name. Nobody asks for the same one otherwise.
+    Among {
+        /// Where.
+        path: String,
+        /// How the name ends.
+        ending: String,
+    },
     /// A unit of systemd.
     Unit {
         /// Its name.
@@ -125,7 +132,7 @@ pub(crate) fn script(looks: &[Look]) -> String {
         items
     };
     let paths = pick(&|l| match l {
-        Look::File { path, .. } | Look::Directory { path } => Some(path),
+        Look::File { path, .. } | Look::Directory { path } | Look::Among { path, .. } => Some(path),
         _ => None,
     });
     let files = pick(&|l| if let Look::File { path, .. } = l { Some(path) } else { None });
@@ -153,6 +160,14 @@ pub(crate) fn script(looks: &[Look]) -> String {
         .filter_map(|l| if let Look::Health { unit, url } = l { Some([unit.as_str(), url.as_str()]) } else { None })
         .flatten()
         .collect();
+    let among: Vec<&str> = looks
+        .iter()
+        .filter_map(|l| if let Look::Among { path, ending } = l { Some([path.as_str(), ending.as_str()]) } else { None })
+        .flatten()
+        .collect();
+    if !among.is_empty() {
+        script.push_str(&format!("section among\namong {}\n", words(&among)));
+    }
     if !health.is_empty() {
         script.push_str(&format!("section health\nhealth {}\nsection addresses\nip -o addr 2>/dev/null\n", words(&health)));
     }
@@ -201,6 +216,14 @@ mod tests {
             !script.contains("systemctl show -p LoadState")
                 && !["users", "processes", "starters"].iter().any(|f| script.contains(&format!("\n{f} ")))
         );
+    }
+
+    #[test]
+    fn names_are_asked_for_beside_their_directory() {
+        let log = Look::Among { path: "/d/wal".to_owned(), ending: ".wal".to_owned() };
+        let asked = script(&[log, Look::Directory { path: "/d".to_owned() }]);
+        assert!(asked.contains("-- '/d' '/d/wal'") && asked.contains("full '/d'\n"), "{asked}");
+        assert!(asked.contains("section among\namong '/d/wal' '.wal'\n"), "{asked}");
     }
 
     #[test]

@@ -109,8 +109,9 @@ fn member(cluster: &Arguments, name: &str, host: &Host, children: &mut Vec<Child
             made.arguments.insert("moves".to_owned(), true.into());
             made.arguments.insert("moves_with".to_owned(), Value::strings(moving::BESIDE).into());
             made.arguments.insert("stopped_unit".to_owned(), cluster.unit().into());
-            // What its guard looks for, too: without its log etcd would begin anew, whatever else is left.
-            made.arguments.insert("essential".to_owned(), "member/wal".into());
+            // What its guard looks for, too: without its log etcd would begin anew, whatever else is left. Files that etcd prepares for it have
+            // another ending, and hold nothing.
+            made.arguments.insert("essential".to_owned(), "member/wal/*.wal".into());
         }
         let mut after = vec![user.clone()];
         match key {

@@ -29,7 +29,7 @@ impl Seen {
         let mut seen = Self { place: place.to_owned(), owned, is_all_owned, hosts, hosts_beside, ..Self::default() };
         seen.read_paths(&lines("paths"), looks);
         seen.read_sums(&lines("sums"), looks);
-        for line in lines("full").lines() {
+        for line in lines("full").lines().chain(lines("among").lines()) {
             if let Some(Ok(path)) = seen.paths.get_mut(line) {
                 path.empty = false;
             }
@@ -102,7 +102,7 @@ impl Seen {
         }
         let harmless = complaints.iter().all(|c| is_absence(c));
         for look in looks {
-            let (Look::File { path, .. } | Look::Directory { path }) = look else { continue };
+            let (Look::File { path, .. } | Look::Directory { path } | Look::Among { path, .. }) = look else { continue };
             if harmless || self.paths.contains_key(path) {
                 continue;
             }
@@ -290,14 +290,16 @@ mod tests {
     fn paths_sums_and_contents() {
         let sum = "ab".repeat(32);
         let body = format!(
-            "#owned\nssh_file\t/a\t\n#paths\nregular file|root|adm|0|4|640|3|/a\ndirectory|root|root|0|0|755|40|/d|e\nstat: cannot statx '/b': No such file or directory\n#sums\n{sum}  /a\n#sealed\n/a\n#full\n/d|e\n#unmounted\n/srv\n"
+            "#owned\nssh_file\t/a\t\n#paths\nregular file|root|adm|0|4|640|3|/a\ndirectory|root|root|0|0|755|40|/d|e\ndirectory|root|root|0|0|755|40|/f\ndirectory|root|root|0|0|755|40|/g\nstat: cannot statx '/b': No such file or directory\n#sums\n{sum}  /a\n#sealed\n/a\n#full\n/d|e\n#unmounted\n/srv\n#among\n/f\n"
         );
-        let looks = [file("/a"), file("/b"), Look::Directory { path: "/d|e".to_owned() }];
+        let among = |path: &str| Look::Among { path: path.to_owned(), ending: ".wal".to_owned() };
+        let looks = [file("/a"), file("/b"), Look::Directory { path: "/d|e".to_owned() }, among("/f"), among("/g")];
         let mut seen = parse(&body, &looks);
         let a = seen.path("/a").unwrap().unwrap();
         assert_eq!((a.mode, a.sha256.as_deref(), a.group.as_str()), (0o640, Some(sum.as_str()), "adm"));
         assert_eq!(seen.path("/b").unwrap(), None);
         assert!(!seen.path("/d|e").unwrap().unwrap().empty);
+        assert!(!seen.path("/f").unwrap().unwrap().empty && seen.path("/g").unwrap().unwrap().empty);
         assert!(seen.owned.has("ssh_file", "/a"));
         assert_eq!(seen.unmounted, ["/srv"], "and not what is between two answers");
         assert_eq!(seen.sealed, ["/a".to_owned()].into());

@@ -36,6 +36,17 @@ sealed() {
   lsattr -d -- "$@" </dev/null 2>/dev/null | sed -n 's/^[^ ]*[ai][^ ]* *//p'
 }
 
+# among PATH ENDING...: those that have something in them whose name ends so. What nobody may look into may have it.
+among() {
+  while [ $# -gt 1 ]; do
+    if [ -d "$1" ] && ! { [ -r "$1" ] && [ -x "$1" ]; }; then printf '%s\n' "$1"; fi
+    for _entry in "$1"/*"$2"; do
+      if [ -e "$_entry" ] || [ -h "$_entry" ]; then printf '%s\n' "$1" && break; fi
+    done
+    shift 2
+  done
+}
+
 # unmounted: where /etc/fstab mounts a file system when the host starts, and none is. What is mounted is read once, and not by a shell, which reads byte
 # by byte: there may be thousands.
 unmounted() {

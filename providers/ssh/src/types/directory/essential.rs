@@ -13,7 +13,7 @@ pub(super) fn attributes() -> Vec<Attribute> {
         Attribute::optional(
             "essential",
             Type::String,
-            "A directory below it without which what is in it is of no use: \"member/wal\". `hollow` says that it is missing.",
+            "A directory below it without which what is in it is of no use; with `/*ENDING` behind it, something in that whose name ends so: `member/wal/*.wal`. `hollow` says that it is missing.",
         )
         .write_only(),
         Attribute::computed("hollow", Type::Bool, "True if something is in it, and nothing is in `essential`.").volatile(),
@@ -33,25 +33,40 @@ pub(super) fn attributes() -> Vec<Attribute> {
 pub(super) fn check(wanted: &Object) -> Result<(), Diagnostics> {
     let is_name =
         |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'));
-    match text(wanted, "essential").filter(|path| !path.split('/').all(is_name)) {
+    let is_good = |path: &str| {
+        let (directory, ending) = parted(path);
+        directory.split('/').all(is_name) && ending.is_none_or(is_name)
+    };
+    match text(wanted, "essential").filter(|path| !is_good(path)) {
         None => Ok(()),
         Some(bad) => {
-            let names = "names of letters, digits, \"_\", \"-\" and \".\" with \"/\" between them";
+            let names =
+                "names of letters, digits, \"_\", \"-\" and \".\" with \"/\" between them, the last one perhaps with \"*\" before it";
             let detail = format!("\"{bad}\" in \"essential\" is no path below the directory: {names}.");
             Err(Diagnostic::error("Bad path", detail).into())
         }
     }
 }
 
+/// The directory, and how a name in it ends, where one is asked for.
+fn parted(essential: &str) -> (&str, Option<&str>) {
+    essential.split_once("/*").map_or((essential, None), |(directory, ending)| (directory, Some(ending)))
+}
+
 /// Where it has to be, of a directory that is in the state. What others left in one that is not says nothing.
-fn place(ask: &Ask) -> Option<String> {
+fn place(ask: &Ask) -> Option<(String, Option<&str>)> {
     let (path, essential) = (text(&ask.identity, "path")?, text(ask.wanted.as_ref()?, "essential")?);
-    (ask.begun || ask.known.is_some()).then(|| format!("{path}/{essential}"))
+    let (directory, ending) = parted(essential);
+    (ask.begun || ask.known.is_some()).then(|| (format!("{path}/{directory}"), ending))
 }
 
 /// What is looked at besides the directory.
 pub(super) fn look(ask: &Ask) -> Option<Look> {
-    place(ask).map(|path| Look::Directory { path })
+    let (path, ending) = place(ask)?;
+    Some(match ending {
+        Some(ending) => Look::Among { path, ending: ending.to_owned() },
+        None => Look::Directory { path },
+    })
 }
 
 /// What is there, and whether it is of use. Where a file system is not mounted nothing seems to be.
@@ -61,7 +76,7 @@ pub(super) fn answer(seen: &Seen, ask: &Ask, there: Option<Object>) -> Option<Ob
     if ask.wanted.is_none() {
         return there.or_else(|| ask.known.clone().filter(|_| unmounted(seen, path).is_some()));
     }
-    let Some(place) = place(ask) else { return there };
+    let Some((place, _)) = place(ask) else { return there };
     // What was written below the place of a file system, as it was not mounted then, says nothing of what is on that.
     let is_useless = |there: &Object| boolean(there, "empty") == Some(true) || is_here(ask, there) && is_missing(seen, &place);
     let is_gone = there.as_ref().is_none_or(is_useless);
@@ -152,6 +167,25 @@ mod tests {
         assert_eq!(at(None, &[], false), None, "it is in no state");
         assert_eq!(look(&ask(true)), Some(Look::Directory { path: "/d/member/wal".to_owned() }));
         assert_eq!(look(&ask(false)), None);
+        let mut log = ask(true);
+        log.wanted = Some(object([("path", "/d".into()), ("essential", "member/wal/*.wal".into())]));
+        assert_eq!(look(&log), Some(Look::Among { path: "/d/member/wal".to_owned(), ending: ".wal".to_owned() }));
+    }
+
+    #[test]
+    fn what_is_only_half_made_does_not_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for name in ["whole", "half", "none"] {
+            std::fs::create_dir(at(name)).unwrap();
+        }
+        for file in ["whole/0.tmp", "whole/1.wal", "whole/2.wal", "half/0.tmp", "half/1.wal.broken"] {
+            std::fs::write(at(file), "").unwrap();
+        }
+        let asked: Vec<String> = ["whole", "half", "none", "absent"].map(|name| format!("{} .wal", at(name).display())).into();
+        let script = format!("kf_line='\n'\n{}\namong {}\n", include_str!("../../script/looks.sh"), asked.join(" "));
+        let output = Command::new("sh").args(["-euc", &script]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{}\n", at("whole").display()), "{output:?}");
     }
 
     #[test]
@@ -219,7 +253,8 @@ mod tests {
             refused.map_err(|found| found.iter().map(|d| d.summary.clone()).collect::<String>())
         };
         assert_eq!(told("member/wal"), Ok(()));
-        for bad in ["", "/member", "../member", "member/", "a b"] {
+        assert_eq!(told("member/wal/*.wal"), Ok(()));
+        for bad in ["", "/member", "../member", "member/", "a b", "*.wal", "wal/*", "wal/*/x", "*/wal", "wal/*..", "wal/*.*"] {
             assert_eq!(told(bad), Err("Bad path".to_owned()), "{bad}");
         }
     }
