@@ -4,6 +4,7 @@ mod arguments;
 mod authorities;
 mod children;
 mod choreography;
+mod clocks;
 mod condition;
 mod hosts;
 mod impact;

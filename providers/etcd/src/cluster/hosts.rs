@@ -9,8 +9,6 @@ use super::arguments::not_known;
 
 /// Fewest and most members.
 const MEMBERS: std::ops::RangeInclusive<usize> = 1..=7;
-/// The largest clock error of a host, in seconds. Certificates are valid from the second they are made, and leases run by the clock.
-const CLOCK_LIMIT: f64 = 60.0;
 
 /// Where a member runs.
 #[derive(Clone, Debug)]
@@ -55,7 +53,6 @@ pub(super) fn members(object: &Object, found: &mut Diagnostics) -> BTreeMap<Stri
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for (name, host) in hosts {
         check_member_name(name, found);
-        check_clock(name, host, found);
         if let Some(id) = host.get("connection").and_then(|c| c.get("id")).and_then(Value::as_str)
             && let Some(other) = seen.insert(id.to_owned(), name)
         {
@@ -95,23 +92,6 @@ fn check_member_name(name: &str, found: &mut Diagnostics) {
             "Not a member name",
             format!("The key \"{name}\" of `hosts` is to be a member's name: letters, digits, \".\", \"_\" and \"-\", at most 63."),
         ));
-    }
-}
-
-fn check_clock(name: &str, host: &Value, found: &mut Diagnostics) {
-    let offset = host.get("clock_offset").and_then(Value::as_number).and_then(|n| n.to_string().parse::<f64>().ok());
-    if let Some(offset) = offset.filter(|o| o.abs() > CLOCK_LIMIT) {
-        found.push(
-            Diagnostic::error(
-                "A host's clock is wrong",
-                format!(
-                    "The clock of the host of member \"{name}\" is {:.0} s off; at most {CLOCK_LIMIT:.0} s are allowed. New \
-                     certificates would not be valid yet or end early, and leases would run out at the wrong time.",
-                    offset.abs()
-                ),
-            )
-            .with_hint("Set up time synchronisation on that host (`chrony` or `systemd-timesyncd`), then plan again."),
-        );
     }
 }
 

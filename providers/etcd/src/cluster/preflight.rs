@@ -1,4 +1,4 @@
-//! What is looked at before a new member is made on a host: its disk, and what etcd would suffer from there.
+//! What is looked at on hosts before a plan is made: clocks, and before a new member is made its disk, and what etcd would suffer from there.
 
 use std::collections::BTreeMap;
 
@@ -7,6 +7,7 @@ use karmaform_model::{
 };
 
 use super::arguments::Arguments;
+use super::clocks;
 use super::condition::{member_of, seen};
 use super::hosts::Host;
 use super::moving::Moving;
@@ -26,6 +27,7 @@ pub(crate) fn look(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Cho
     if wanted.kubernetes.is_some() {
         return Ok(());
     }
+    choreography.impact.extend(clocks::line(wanted));
     let is_new = |name: &str| scene.children.get(&part(name, "unit")).is_some_and(|c| !c.in_state && c.change.action() == Action::Create);
     let new: Vec<(&String, &Host)> = wanted.members.iter().filter(|(name, _)| is_new(name)).collect();
     let mut full = Diagnostics::new();

@@ -11,7 +11,7 @@ use super::condition::{changes, differs, has_data, is_formed, member_of, members
 use super::places::{is_authority, part, part_of, token};
 use super::roster::roster;
 use super::schema::{CLIENT_PORT, PEER_PORT, USER};
-use super::{authorities, moving};
+use super::{authorities, clocks, moving};
 
 pub(super) use on_kubernetes::{grows, grows_apart, relabels};
 
@@ -25,6 +25,7 @@ pub(crate) fn check(scene: &Scene<'_>, wanted: &Arguments) -> Diagnostics {
         on_kubernetes::kept(scene, wanted, &mut found);
     }
     on_kubernetes::class(scene, wanted, &mut found);
+    found.extend(clocks::check(scene, wanted));
     found.into_iter().map(|d| d.at(scene.address)).collect()
 }
 

@@ -233,6 +233,31 @@ fn what_needs_more_care_is_refused() {
 }
 
 #[test]
+fn clocks_that_are_off_are_in_the_way_of_certificates_alone() {
+    let late = |arguments: Object| {
+        let mut hosts = arguments["hosts"].as_entries().unwrap().clone();
+        let mut host = hosts["b"].as_entries().unwrap().clone();
+        host.insert("clock_offset".to_owned(), (-95i64).into());
+        hosts.insert("b".to_owned(), host.into());
+        with(arguments, "hosts", hosts)
+    };
+    let summary = "A host's clock is wrong";
+    refused(&Lab::default(), &late(arguments(3)), summary);
+    let lab = formed(3);
+    refused(&lab, &late(arguments(4)), summary);
+    refused(&lab, &late(with(arguments(3), "certificate_validity_hours", 9000i64)), summary);
+    // What needs none goes on, and so do repairs.
+    let plan = lab.plan(Some(&late(changed(3)))).unwrap();
+    let line = "clocks of hosts are off, b by 95 s: plans that make certificates are refused until they are right";
+    assert!(plan.choreography.impact.iter().any(|l| l == line), "{:?}", plan.choreography.impact);
+    for member in ["a", "b"] {
+        let mut lab = lab.clone();
+        lab.world.stop(member);
+        converge(&mut lab, Some(&late(arguments(3))), Policy::UnitsFirst, "stopped, and a clock is off");
+    }
+}
+
+#[test]
 fn a_cluster_that_was_partly_formed_keeps_its_members() {
     let mut lab = Lab::default();
     let plan = lab.plan(Some(&arguments(3))).unwrap();
