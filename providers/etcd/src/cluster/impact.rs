@@ -49,7 +49,12 @@ pub(crate) fn of_change(
 /// Of room that is made.
 pub(crate) fn of_care(care: &Care, wanted: &Arguments) -> Vec<String> {
     let mut lines = Vec::new();
-    if care.is_full {
+    if care.is_full && care.is_empty() {
+        lines.push(format!(
+            "the cluster is full and takes no writes; room is made, and the alarm NOSPACE ends, when all members work (not there: {})",
+            care.away.join(", ")
+        ));
+    } else if care.is_full {
         lines.push(
             "the cluster is full and takes no writes: all history but the newest is dropped, and the alarm NOSPACE ends when there is room"
                 .to_owned(),

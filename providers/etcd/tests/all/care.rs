@@ -104,6 +104,32 @@ fn members_that_are_down_come_first() {
     }
 }
 
+/// Its alarm is on as well while it is away, and nobody makes room in it before it is back.
+#[test]
+fn nobody_waits_for_room_in_a_member_that_is_away() {
+    let mut lab = formed(3);
+    lab.world.lose("c");
+    lab.world.is_full = true;
+    let wanted = defragmented(arguments(3));
+    assert_eq!(operations(&lab, &wanted), Vec::<String>::new());
+    let plan = lab.plan(Some(&wanted)).expect("a plan");
+    assert_eq!(
+        plan.choreography.impact,
+        ["the cluster is full and takes no writes; room is made, and the alarm NOSPACE ends, when all members work (not there: c)"]
+    );
+    assert_eq!(lab.run(&plan, Policy::UnitsFirst, &steps::Stop::Never).1, Vec::<String>::new());
+    // What would change on its host brings it back no more.
+    let mut renewed = wanted.clone();
+    renewed.insert("certificate_validity_hours".to_owned(), 9000i64.into());
+    assert_eq!(operations(&lab, &renewed), Vec::<String>::new());
+    // Who does without it waits for nobody.
+    let mut without = wanted;
+    let mut hosts = without["hosts"].as_entries().expect("hosts").clone();
+    hosts.retain(|name, _| name != "c");
+    without.insert("hosts".to_owned(), hosts.into());
+    assert_eq!(operations(&lab, &without), ["room is made, and the alarm NOSPACE ends"]);
+}
+
 #[test]
 fn a_full_cluster_gets_room() {
     for members in [1, 3] {

@@ -9,7 +9,7 @@ use super::{BEFORE_LIMIT, Order, is_formed};
 use crate::care::is_fragmented;
 use crate::cluster::arguments::Arguments;
 use crate::cluster::children;
-use crate::cluster::condition::{Condition, Member, changes, seen};
+use crate::cluster::condition::{Condition, Member, changes, members_away, seen};
 use crate::cluster::membership::{Membership, Move};
 use crate::cluster::places::part;
 use crate::cluster::preflight::{quota, quota_of};
@@ -24,8 +24,10 @@ pub(crate) struct Care {
     pub(crate) fragmented: BTreeMap<String, (i64, i64)>,
     /// Members that join, each with the one that leads: that sends them its database, and its free pages with it.
     pub(crate) sent: BTreeMap<String, String>,
-    /// The alarm NOSPACE is on, and this plan ends it.
+    /// The alarm NOSPACE is on, and this plan ends it; unless somebody is `away`.
     pub(crate) is_full: bool,
+    /// Members of which this plan can't make that they are there for it.
+    pub(crate) away: Vec<String>,
     /// Members that are not there for it: then free pages are left as they are. Who defragments answers nobody, and would be missing beside them.
     pub(crate) missing: Vec<String>,
     /// Members that nobody looks at, as they are not among the targets: whether they are there for it is not known.
@@ -55,25 +57,31 @@ impl Care {
         }
         // Data that differ are told by the gate before it.
         let is_full = is_on("NOSPACE") && !is_on("CORRUPT") && (wanted.defragments || may_grow(scene, wanted));
+        // What changes on a host that nobody reaches brings nobody back.
+        let unreached = members_away(scene);
+        let comes = |m: &Member<'_>| !unreached.contains(m.name.as_str()) && (m.is_touched() || m.condition == Condition::Joins);
         let is_there = |name: &String| {
-            seen(scene, &part(name, "etcd"), "healthy").and_then(Value::as_bool) == Some(true)
-                || members.get(name).is_some_and(|m| m.is_touched() || m.condition == Condition::Joins)
+            seen(scene, &part(name, "etcd"), "healthy").and_then(Value::as_bool) == Some(true) || members.get(name).is_some_and(comes)
         };
         let waits = membership.waiting.iter().filter(|name| wanted.members.contains_key(*name));
         let is_seen = |name: &String| scene.children.contains_key(&part(name, "etcd"));
-        let away = wanted.members.keys().filter(|name| is_seen(name) && !is_there(name));
-        let missing = away.chain(waits).chain(&membership.unfinished).cloned().collect();
+        let is_away = |name: &&String| is_seen(name) && !is_there(name);
+        let away: Vec<String> = wanted.members.keys().filter(is_away).chain(waits).cloned().collect();
+        let missing = away.iter().chain(&membership.unfinished).cloned().collect();
         let unseen = wanted.members.keys().filter(|name| !is_seen(name)).cloned().collect();
-        Self { fragmented, sent, is_full, missing, unseen }
+        Self { fragmented, sent, is_full, away, missing, unseen }
     }
 
     /// True if there is nothing to do, or not now.
     pub(crate) fn is_empty(&self) -> bool {
+        if self.is_full {
+            return !self.away.is_empty();
+        }
         let nobody_needs_it = self.fragmented.is_empty() && self.sent.is_empty();
-        !self.is_full && (nobody_needs_it || !self.missing.is_empty() || !self.unseen.is_empty())
+        nobody_needs_it || !self.missing.is_empty() || !self.unseen.is_empty()
     }
 
-    /// Alarms that no gate stops at, as the plan ends them itself.
+    /// Alarms that no gate stops at, as the plan ends them itself, or one after it that needs what this one does.
     pub(super) fn tolerated(&self) -> &'static [&'static str] {
         if self.is_full { &["NOSPACE"] } else { &[] }
     }
