@@ -6,7 +6,8 @@ use karmaform_model::{Action, Change, ChildChange, ChildStep, Key, Object, Scene
 
 use super::kubernetes::LOST;
 use super::moving;
-use super::places::{formed_note, is_of_restoration, part, part_of, stateful_set};
+use super::places::{formed_note, is_of_restoration, part, part_of, stateful_set, token};
+use super::roster::{told, written_url};
 
 /// Parts that etcd reads only at its next start. Changing one early would put it in effect whenever the member happens to restart. What removes a
 /// member's traces at its end goes with them: it knows where the data is.
@@ -155,7 +156,24 @@ pub(crate) fn changes(scene: &Scene<'_>, path: &[ChildStep]) -> bool {
 pub(crate) fn is_formed(scene: &Scene<'_>) -> bool {
     let has_id = scene.before.and_then(|b| b.get("cluster_id")).and_then(Value::as_str).is_some_and(|id| !id.is_empty());
     let is_noted = scene.children.get(&formed_note()).is_some_and(|c| c.in_state);
-    has_id || is_noted || scene.children.values().any(|c| c.resource_type == "etcd_member" && c.in_state)
+    has_id || is_noted || scene.children.values().any(|c| c.resource_type == "etcd_member" && c.in_state) || is_formed_unnoted(scene)
+}
+
+/// The run that formed it on hosts ended before it had noted that, and a member has lost its data since, or is being replaced for it. Its guard knows that it
+/// was one, and would refuse it for ever as one that forms a cluster. That those that work hold the keys of this state makes them its cluster.
+fn is_formed_unnoted(scene: &Scene<'_>) -> bool {
+    let is_ours = scene.children.get(&token()).is_some_and(|c| c.in_state);
+    let Some(list) = told(scene).filter(|_| is_ours) else { return false };
+    let is_lost = |name: &str| has_data(scene, name) == Some(false) || is_hollow(scene, name);
+    let is_replaced = |name: &str, url: &String| match list.iter().find(|entry| entry.urls.contains(url)) {
+        None => true,
+        Some(entry) => entry.learner || entry.started && is_lost(name),
+    };
+    scene.children.iter().any(|(path, child)| {
+        let Some(name) = member_of(path).filter(|name| *path == part(name, "environment")) else { return false };
+        let stays = child.change.after().is_some();
+        stays && written_url(child.change).is_some_and(|url| is_replaced(name, &url))
+    })
 }
 
 /// The members whose hosts do not answer, by name. Of what is new on a host nobody asked: one part that was asked for stands for all.

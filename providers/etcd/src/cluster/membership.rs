@@ -17,6 +17,9 @@ use super::roster::{Entry, former_url, peer_url, remembered, roster};
 use super::volumes;
 use problems::{no_address, nobody_in_view, not_all_work, other_data, other_key, runs_without_data, silent, too_few, unknown_members};
 
+/// What stands for the id of a member that is not in the list any more, where nobody has noted it.
+const FORMER: &str = "former";
+
 /// One member comes or goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Move {
@@ -152,7 +155,11 @@ pub(crate) fn membership(scene: &Scene<'_>, wanted: &Arguments, members: &BTreeM
         // A run that ended before it had read its id says nothing of whether it is a member, and its pod goes on by itself.
         match !on_hosts && is_silent && is_installed(scene, name) && has_data(scene, name) == Some(true) {
             true => drop(plan.done.established.insert(name.clone())),
-            false => joins.push((name.clone(), former_id(scene, name))),
+            // Of one that joined the state only now nobody has noted an id, and what is left of its data goes aside all the same.
+            false => {
+                let nobody_knows = || is_hollow(scene, name).then(|| FORMER.to_owned());
+                joins.push((name.clone(), former_id(scene, name).or_else(nobody_knows)));
+            }
         }
     }
     // etcd has one on its way at a time: who was begun with comes first.

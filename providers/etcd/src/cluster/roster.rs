@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{ChildChange, ChildStep, Object, Scene, Value};
+use karmaform_model::{Change, ChildChange, ChildStep, Object, Scene, Value};
 
 use super::arguments::Arguments;
 use super::condition::{member_of, sides};
@@ -25,14 +25,19 @@ pub(crate) struct Entry {
 
 /// What a member that works says of all of them, each with its name here. `None`: none could be asked.
 pub(crate) fn roster(scene: &Scene<'_>, wanted: &Arguments) -> Option<Vec<Entry>> {
+    let mut entries = told(scene)?;
+    name(&mut entries, scene, wanted);
+    Some(entries)
+}
+
+/// The same without names of here.
+pub(crate) fn told(scene: &Scene<'_>) -> Option<Vec<Entry>> {
     let told = |seen: &Object| {
         let works = seen.get("healthy").and_then(Value::as_bool) == Some(true);
         let items = seen.get("roster").filter(|_| works)?.as_items()?;
         (!items.is_empty()).then(|| items.iter().filter_map(entry).collect::<Vec<_>>())
     };
-    let mut entries = scene.children.values().filter(|c| c.resource_type == "etcd_member").find_map(|c| told(c.observed?))?;
-    name(&mut entries, scene, wanted);
-    Some(entries)
+    scene.children.values().filter(|c| c.resource_type == "etcd_member").find_map(|c| told(c.observed?))
 }
 
 /// What the state remembers of the members, each with its name. Good enough to plan with while none can be asked: every operation looks again before it acts.
@@ -94,11 +99,16 @@ pub(crate) fn former_url(scene: &Scene<'_>, wanted: &Arguments, name: &str) -> O
         let change = scene.children.get(&part(name, path))?.change;
         sides(change, attribute).0?.as_str().map(str::to_owned)
     };
-    let written =
-        || of("environment", "content")?.lines().find_map(|l| l.strip_prefix("ETCD_INITIAL_ADVERTISE_PEER_URLS=").map(str::to_owned));
+    let written = || written_url(scene.children.get(&part(name, "environment"))?.change);
     let by_name = || {
         let place = wanted.kubernetes.as_ref()?;
         place.ordinal(name).and_then(|_| peer_url(wanted, &place.host(name)))
     };
     of("etcd", "peer_url").filter(|url| !url.is_empty()).or_else(written).or_else(by_name)
+}
+
+/// By a member's environment as it was.
+pub(crate) fn written_url(environment: &Change) -> Option<String> {
+    let content = sides(environment, "content").0?.as_str()?;
+    content.lines().find_map(|line| line.strip_prefix("ETCD_INITIAL_ADVERTISE_PEER_URLS=").map(str::to_owned))
 }

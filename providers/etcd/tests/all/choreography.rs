@@ -204,6 +204,41 @@ fn a_formation_that_stopped_halfway_goes_on_with_other_settings() {
     }
 }
 
+/// The run ends when the members have found each other, and before it has noted any of them.
+#[test]
+fn a_formation_that_was_not_noted_goes_on_though_a_member_lost_its_data() {
+    let start = Lab::default();
+    let plan = start.plan(Some(&arguments(3))).unwrap();
+    for policy in [Policy::UnitsFirst, Policy::UnitsLast] {
+        let mut unnoted = None;
+        start.halts(&plan, policy, |halt| {
+            let mut lab = halt.killed();
+            lab.world.settle();
+            let is_noted = lab.state.children.values().any(|(t, _)| t == "etcd_member");
+            if !is_noted && lab.world.hosts.len() == 3 && lab.world.hosts.values().all(|host| host.marker) {
+                unnoted = Some(lab);
+            }
+        });
+        let unnoted = unnoted.expect("all of them were up before the first was noted");
+        for how in ["wiped", "wiped in part"] {
+            for member in ["a", "b"] {
+                let mut lab = unnoted.clone();
+                match how {
+                    "wiped" => lab.world.wipe(member),
+                    _ => lab.world.wipe_in_part(member),
+                }
+                let what = format!("forming 3, {policy:?}, not noted, {member} {how}");
+                let line = format!("replaces member {member}: its data is gone, so its old membership ends and a new one begins");
+                let plan = lab.plan(Some(&arguments(3))).unwrap_or_else(|d| panic!("{what}: {d:#?}"));
+                assert!(plan.choreography.impact.contains(&line), "{what}: {:?}", plan.choreography.impact);
+                check(&lab, Some(&arguments(3)), &what);
+                // With one that is not wanted any more.
+                converge(&mut lab, Some(&arguments(4)), Policy::UnitsFirst, &what);
+            }
+        }
+    }
+}
+
 fn with(mut arguments: Object, name: &str, value: impl Into<Value>) -> Object {
     arguments.insert(name.to_owned(), value.into());
     arguments
