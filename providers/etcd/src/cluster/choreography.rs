@@ -67,7 +67,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         preflight::look(scene, &wanted, &mut choreography)?;
         return Ok(choreography);
     }
-    let membership = match is_formed(scene) {
+    let mut membership = match is_formed(scene) {
         true => membership(scene, &wanted, &members).map_err(at_it)?,
         false => Membership::settled(&wanted),
     };
@@ -98,14 +98,22 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
     if let Some(moving) = &moving {
         moving::may_begin((scene, &wanted), moving, &members, &membership, upgrade.as_ref()).map_err(at_it)?;
     }
+    let restarts = |m: &Member<'_>| m.condition == Condition::Works && wanted.members.contains_key(&m.name) && m.restarts();
+    membership.restarts_first =
+        upgrade.is_none() && moving.is_none() && membership.spares_more_now(&wanted) && members.values().any(restarts);
     let mut order = Order::new(&wanted, scene, &members, &membership);
     order.start_as_members();
     order.note_first();
     order.look_at_restored(true);
     order.start_and_heal();
     order.restart_suspects();
-    order.change_members();
-    order.change_the_rest();
+    if membership.restarts_first {
+        order.change_before_others_leave();
+        order.change_members();
+    } else {
+        order.change_members();
+        order.change_the_rest();
+    }
     moving.iter().for_each(|moving| order.move_data(moving));
     order.look_at_restored(false);
     order.grow_volumes();
@@ -258,6 +266,14 @@ impl<'a> Order<'a> {
             required.insert(member.name.clone());
             self.step(member.at_start(), &member.name, required);
         }
+    }
+
+    /// The same as [`Self::change_the_rest`], while those that leave are there and are seen healthy as well.
+    fn change_before_others_leave(&mut self) {
+        let stay = self.voters.clone();
+        self.voters.extend(self.membership.leaving.iter().cloned());
+        self.change_the_rest();
+        self.voters = stay;
     }
 
     /// Members that work: one at a time, the leader last. A restart is planned work and waits until every member is healthy.

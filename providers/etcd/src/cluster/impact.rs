@@ -176,7 +176,9 @@ fn in_place(
     }
     let joined = with(Condition::Joins).filter(|m| membership.keeps_its_pod(wanted, &m.name));
     let restarted = leader_last(with(Condition::Works).chain(joined).filter(|m| m.restarts() && !moves(&m.name)));
-    if !restarted.is_empty() {
+    if !restarted.is_empty() && membership.restarts_first {
+        lines.push(format!("{}, before others leave", rolling(&restarted, membership.voters)));
+    } else if !restarted.is_empty() {
         lines.push(rolling(&restarted, count));
     }
     let renewed = members.values().any(|m| m.renews() && m.condition != Condition::Stopped && !m.restarts());
@@ -250,7 +252,11 @@ fn risk_of_change(wanted: &Arguments, members: &BTreeMap<String, Member<'_>>, me
     let restarts = |condition: Condition| of_it().any(|m| m.condition == condition && m.restarts());
     let count = wanted.members.len();
     let mut risk = Risk::default();
-    if restarts(Condition::Works) || restarts(Condition::Suspect) {
+    if membership.restarts_first {
+        // All of them work, or nobody would leave.
+        let members = membership.voters;
+        risk.margin = Some(Margin { members, up: members.saturating_sub(1), quorum: quorum(members) });
+    } else if restarts(Condition::Works) || restarts(Condition::Suspect) {
         // One that works is restarted when all others do.
         let up = if restarts(Condition::Works) { works.min(count - 1) } else { works };
         risk.margin = Some(Margin { members: count, up, quorum: quorum(count) });

@@ -66,6 +66,8 @@ pub(crate) struct Membership {
     pub(crate) voters: usize,
     /// Those that lost their data and wait: there is nobody yet who could decide that others take their places.
     pub(crate) waiting: Vec<String>,
+    /// Who stays is restarted before anybody leaves.
+    pub(crate) restarts_first: bool,
 }
 
 impl Membership {
@@ -73,6 +75,13 @@ impl Membership {
     pub(crate) fn settled(wanted: &Arguments) -> Self {
         let all: BTreeSet<String> = wanted.members.keys().cloned().collect();
         Self { established: all.clone(), up: all, voters: wanted.members.len(), ..Self::default() }
+    }
+
+    /// So many as are left can't spare one that is restarted, and those that are there now can.
+    pub(crate) fn spares_more_now(&self, wanted: &Arguments) -> bool {
+        let only_leave = !self.moves.is_empty() && self.moves.iter().all(|m| matches!(m, Move::Leave { alive: true, .. }));
+        let has_spare = |count: usize| count > quorum(count);
+        wanted.kubernetes.is_none() && only_leave && has_spare(self.voters) && !has_spare(wanted.members.len())
     }
 
     /// It joins in a pod that has data of the cluster already, and stays as it is until it votes.

@@ -191,6 +191,21 @@ fn plans_say_what_they_do() {
             "data of the members that leave will be deleted on b, c",
         ]
     );
+    // One alone could not be restarted without being missed.
+    let changed = with_setting(of("a"), "snapshot-count", "5000");
+    assert_eq!(
+        lines(&formed(3), &changed),
+        [
+            "1 member instead of 3",
+            "removes members b, c, one at a time; the lead moves before",
+            "at the worst moment 2 of 2 members are up; no failure is tolerated then",
+            "data of the members that leave will be deleted on b, c",
+            "rolling restart, one member at a time: the leader a; quorum kept 2 of 3, before others leave",
+        ]
+    );
+    let gates = formed(3).plan(Some(&changed)).unwrap().choreography.gates;
+    let at = |text: &str| gates.iter().position(|gate| gate.name.contains(text)).expect("such a gate");
+    assert!(at("healthy after member[\"a\"]") < at("leaves the cluster"));
     let mut wiped = formed(3);
     wiped.world.wipe("b");
     assert_eq!(
