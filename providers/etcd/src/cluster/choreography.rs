@@ -64,7 +64,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         order.keep_claims();
         let mut choreography = order.choreography;
         (choreography.impact, choreography.risk) = impact::of_restoration(scene, &wanted, &members, &restoration);
-        preflight::look(scene, &wanted, &mut choreography)?;
+        preflight::look(scene, &wanted, &membership, &mut choreography)?;
         return Ok(choreography);
     }
     let mut membership = match is_formed(scene) {
@@ -139,7 +139,7 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         impact::of_change(scene, &wanted, &members, &membership, (upgrade.as_ref(), moving.as_ref()));
     choreography.impact.extend(impact::of_care(&care, &wanted));
     impact::of_ended(scene, &wanted, ended, &mut choreography);
-    preflight::look(scene, &wanted, &mut choreography)?;
+    preflight::look(scene, &wanted, &membership, &mut choreography)?;
     if let Some(moving) = &moving {
         preflight::room_to_move(scene, &wanted, moving, &mut choreography)?;
     }

@@ -93,6 +93,11 @@ impl Membership {
     pub(crate) fn joining(&self) -> impl Iterator<Item = &str> {
         self.moves.iter().filter_map(|m| if let Move::Join { name, .. } = m { Some(name.as_str()) } else { None })
     }
+
+    /// Those of them that begin with nothing: they are sent all that the cluster has.
+    pub(crate) fn beginning(&self) -> impl Iterator<Item = &str> {
+        self.moves.iter().filter_map(|m| if let Move::Join { name, has_data: false, .. } = m { Some(name.as_str()) } else { None })
+    }
 }
 
 /// The moves of a cluster that was formed.

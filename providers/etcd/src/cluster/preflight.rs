@@ -1,6 +1,6 @@
 //! What is looked at on hosts before a plan is made: clocks, and before a new member is made its disk, and what etcd would suffer from there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{
     Action, Arg, Choreography, Diagnostic, Diagnostics, GateSpec, Object, Point, Scene, Value, concerns, firewalls, free_bytes,
@@ -10,6 +10,7 @@ use super::arguments::Arguments;
 use super::clocks;
 use super::condition::{member_of, seen};
 use super::hosts::Host;
+use super::membership::Membership;
 use super::moving::Moving;
 use super::places::part;
 use crate::care::{QUOTA, bytes as size};
@@ -23,7 +24,12 @@ const LEAST: i64 = 256 << 20;
 ///
 /// # Errors
 /// A host without any room, or where something else listens already.
-pub(crate) fn look(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Choreography) -> Result<(), Diagnostics> {
+pub(crate) fn look(
+    scene: &Scene<'_>,
+    wanted: &Arguments,
+    membership: &Membership,
+    choreography: &mut Choreography,
+) -> Result<(), Diagnostics> {
     if wanted.kubernetes.is_some() {
         return Ok(());
     }
@@ -36,15 +42,18 @@ pub(crate) fn look(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Cho
         if wanted.disk_limit > 0 {
             disk(scene, wanted, name, host, choreography);
         }
+    }
+    // Whoever begins anew is sent the whole database. If its first start met the end of the disk, the next would, and what that left is moved aside there.
+    let joining: BTreeSet<&str> = membership.beginning().collect();
+    let sizes =
+        scene.children.values().filter(|c| c.resource_type == "etcd_member").filter_map(|c| c.observed?.get("size_bytes")?.as_i64());
+    let database = sizes.max().unwrap_or(0);
+    for (name, host) in wanted.members.iter().filter(|(name, _)| is_new(name) || joining.contains(name.as_str())) {
         let Some(free) = free_bytes(&host.facts, &wanted.data_directory) else { continue };
-        if free < LEAST {
-            let detail = format!("Where {} is to be on the host of member \"{name}\", {} are free.", wanted.data_directory, size(free));
-            full.push(
-                Diagnostic::error("No room for a member", detail)
-                    .with_hint("Make room, or choose another `data_directory`.")
-                    .at(scene.address),
-            );
-        } else if (1..).contains(&quota(wanted)) && free < quota(wanted) {
+        let sent = if joining.contains(name.as_str()) { database } else { 0 };
+        if free < LEAST.saturating_add(sent) {
+            full.push(no_room(wanted, name, free, sent, is_new(name)).at(scene.address));
+        } else if is_new(name) && (1..).contains(&quota(wanted)) && free < quota(wanted) {
             let line = format!("{name} has {} free for its data, which may grow to {}", size(free), size(quota(wanted)));
             choreography.impact.push(line);
         }
@@ -53,6 +62,22 @@ pub(crate) fn look(scene: &Scene<'_>, wanted: &Arguments, choreography: &mut Cho
     choreography.impact.extend(concerns(facts()));
     choreography.impact.extend(firewalls(facts()).map(|guarded| let_through(wanted, &guarded)));
     if full.is_empty() { Ok(()) } else { Err(full) }
+}
+
+fn no_room(wanted: &Arguments, name: &str, free: i64, sent: i64, is_new: bool) -> Diagnostic {
+    let place = &wanted.data_directory;
+    let mut detail = format!("Where {place} is to be on the host of member \"{name}\", {} are free.", size(free));
+    if sent > 0 {
+        detail.push_str(&format!(" It is sent the cluster's database of {}, and needs {} more to go on with.", size(sent), size(LEAST)));
+    }
+    let error = Diagnostic::error("No room for a member", detail);
+    match (is_new, sent) {
+        (true, 0) => error.with_hint("Make room, or choose another `data_directory`."),
+        (true, _) => error.with_hint("Make room, or choose another host."),
+        (false, _) => {
+            error.with_hint(format!("Make room there. What was moved aside when it was replaced before is in {place}.replaced-*."))
+        }
+    }
 }
 
 /// Adds a line on data that has to be copied, where it goes to another file system.

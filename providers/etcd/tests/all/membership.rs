@@ -2,7 +2,7 @@
 //! never given up, nobody starts as something that the cluster does not know, and planning again always gets there.
 
 use karmaform_etcd::EtcdCluster;
-use karmaform_model::{ChildStep, Composite as _, Object};
+use karmaform_model::{ChildStep, Composite as _, Object, Type, Value};
 
 use crate::lab::{Lab, check_some as check, formed, names, refused, subsets};
 use crate::steps::{arguments, with_setting};
@@ -168,6 +168,43 @@ fn what_would_cost_the_quorum_is_refused() {
     let mut away = formed(5);
     away.world.hide("b");
     refused(&away, &arguments(6), "Members can't come and go while another one is down");
+}
+
+/// A first start that met the end of the disk is not tried again on it: the database that it is sent has a size.
+#[test]
+fn who_joins_has_room_for_what_it_is_sent() {
+    let with_free = |mut arguments: Object, member: &str, mebibytes: i64| {
+        let mut hosts = arguments["hosts"].as_entries().unwrap().clone();
+        let mut host = hosts[member].as_entries().unwrap().clone();
+        host.insert("disks".to_owned(), Value::map(Type::Number, [("/".to_owned(), (mebibytes << 20).into())].into()));
+        hosts.insert(member.to_owned(), host.into());
+        arguments.insert("hosts".to_owned(), hosts.into());
+        arguments
+    };
+    // The model's database has 300 MiB, and 256 MiB are to be left.
+    let told = |lab: &Lab, member: &str, members: usize, mebibytes: i64| {
+        let plan = lab.plan(Some(&with_free(arguments(members), member, mebibytes)));
+        plan.err().map(|found| found.iter().map(|d| format!("{}: {} {}", d.summary, d.detail, d.hints.join(" "))).collect::<String>())
+    };
+    let lab = formed(3);
+    assert_eq!(told(&lab, "d", 4, 557), None);
+    assert_eq!(
+        told(&lab, "d", 4, 555).as_deref(),
+        Some(
+            "No room for a member: Where /var/lib/etcd/main is to be on the host of member \"d\", 555.0 MiB are free. It is sent the cluster's \
+             database of 300.0 MiB, and needs 256.0 MiB more to go on with. Make room, or choose another host."
+        )
+    );
+    let mut wiped = formed(3);
+    wiped.world.wipe("b");
+    assert_eq!(told(&wiped, "b", 3, 557), None);
+    let refused = told(&wiped, "b", 3, 555).unwrap_or_default();
+    assert!(
+        refused.ends_with("Make room there. What was moved aside when it was replaced before is in /var/lib/etcd/main.replaced-*."),
+        "{refused}"
+    );
+    // Who has its data needs no room for it.
+    assert_eq!(told(&lab, "a", 4, 1), None);
 }
 
 #[test]
