@@ -1,5 +1,7 @@
 //! The gate `etcd_healthy`: all of these members work, and they agree.
 
+mod silent;
+
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
@@ -8,6 +10,8 @@ use karmaform_model::{Attribute, BoxFuture, Diagnostic, Gate, GateAnswer, Object
 use crate::client::Client;
 use crate::look::{Known, Look, look_at};
 use crate::operations::names;
+
+pub(crate) use silent::EtcdSilent;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::new(

@@ -8,7 +8,7 @@ use karmaform_model::{Ask, BoxFuture, Connections, Diagnostic, Gate, Object, Ope
 use crate::backup::{self, EtcdBackupRecord};
 use crate::choice::{self, EtcdBackupChoice};
 use crate::client::Client;
-use crate::gate::EtcdHealthy;
+use crate::gate::{EtcdHealthy, EtcdSilent};
 use crate::member::{self, EtcdMember};
 use crate::operations::{EtcdCopy, EtcdDisarm, EtcdDowngrade, EtcdJoin, EtcdLeave, EtcdMakeRoom, EtcdMove, EtcdPromote, EtcdSettle};
 use crate::prefix::{self, EtcdPrefix};
@@ -49,7 +49,7 @@ impl Provider for Etcd {
     }
 
     fn gates(&self) -> Vec<&dyn Gate<Client>> {
-        vec![&EtcdHealthy]
+        vec![&EtcdHealthy, &EtcdSilent]
     }
 
     fn operations(&self) -> Vec<&dyn Operation<Client>> {

@@ -15,10 +15,10 @@ pub(crate) use pods::makes_claim_anew;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Action, ChildStep, Choreography, Diagnostics, Point, Renewed, Scene};
+use karmaform_model::{Action, ChildStep, Choreography, Diagnostics, Point, Renewed, Scene, Value};
 
 use super::arguments::Arguments;
-use super::condition::{Condition, Member, changes, is_formed, member_of, members, members_away};
+use super::condition::{Condition, Member, changes, is_formed, member_of, members, members_away, seen, start_anew};
 use super::membership::{Membership, membership};
 use super::places::{formed_note, part, part_of, stateful_set};
 use super::restore::{ended, helpers_in_the_way, restoration};
@@ -66,6 +66,9 @@ pub(crate) fn choreograph(scene: &Scene<'_>) -> Result<Choreography, Diagnostics
         (choreography.impact, choreography.risk) = impact::of_restoration(scene, &wanted, &members, &restoration);
         preflight::look(scene, &wanted, &membership, &mut choreography)?;
         return Ok(choreography);
+    }
+    if is_formed(scene) {
+        start_anew(scene, &wanted, &mut members);
     }
     let mut membership = match is_formed(scene) {
         true => membership(scene, &wanted, &members).map_err(at_it)?,
@@ -199,7 +202,9 @@ impl<'a> Order<'a> {
     /// Whom a gate may ask for while some members are not yet repaired: those that work and those that were started. If they are no
     /// quorum, none of them can be healthy without the others, so all are asked for.
     fn sure(&self) -> BTreeSet<String> {
-        let working = self.wanted_members(Condition::Works);
+        // On a host that can't be reached may be one that works; nobody gets through to it.
+        let is_out_of_reach = |m: &&Member<'_>| seen(self.scene, &part(&m.name, "etcd"), "healthy").and_then(Value::as_bool) == Some(false);
+        let working = self.wanted_members(Condition::Works).filter(|m| !is_out_of_reach(m));
         // Who does not run and has no change either does not come up by what this plan does.
         let started = self.wanted_members(Condition::Stopped).filter(|m| m.is_touched());
         let sure: BTreeSet<_> = working.chain(started).map(|m| m.name.clone()).collect();
@@ -235,6 +240,7 @@ impl<'a> Order<'a> {
         if starting.is_empty() && !forms && !suspects.iter().any(|m| m.restarts()) {
             return;
         }
+        self.only_if_nobody_works(&starting);
         let required = self.sure();
         let (name, limit) = if !self.formed {
             ("formed".to_owned(), FORMATION_LIMIT)

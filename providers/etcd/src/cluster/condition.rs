@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Action, Change, ChildChange, ChildStep, Key, Object, Scene, Value, same};
 
+use super::arguments::Arguments;
 use super::kubernetes::LOST;
 use super::moving;
 use super::places::{formed_note, is_of_restoration, part, part_of, stateful_set, token};
@@ -35,6 +36,8 @@ pub(crate) struct Member<'a> {
     pub(crate) name: String,
     pub(crate) condition: Condition,
     pub(crate) leads: bool,
+    /// It runs, and has taken no part since it was started: see [`start_anew`].
+    pub(crate) waits: bool,
     /// Its parts with a change.
     pub(crate) changes: Vec<(&'a [ChildStep], &'a ChildChange<'a>)>,
 }
@@ -194,6 +197,7 @@ pub(crate) fn members<'a>(scene: &'a Scene<'a>) -> BTreeMap<String, Member<'a>> 
             name: name.to_owned(),
             condition: condition(scene, name, formed),
             leads: seen(scene, &part(name, "etcd"), "leader").and_then(Value::as_bool) == Some(true),
+            waits: false,
             changes: Vec::new(),
         });
         // What lists the members for a first start has no effect on one that has data: it may be written at any time. Saving the data does
@@ -208,6 +212,25 @@ pub(crate) fn members<'a>(scene: &'a Scene<'a>) -> BTreeMap<String, Member<'a>> 
         }
     }
     members
+}
+
+/// Nobody works, and there are members on hosts that wait since they were started until the others hear them: one that has a part in a majority waits for
+/// a moment alone. Where such a one is to be restarted, that costs nothing, and it is what may bring the majority back: it is started like one that
+/// does not run.
+pub(crate) fn start_anew(scene: &Scene<'_>, wanted: &Arguments, members: &mut BTreeMap<String, Member<'_>>) {
+    let healthy = |name: &String| seen(scene, &part(name, "etcd"), "healthy").and_then(Value::as_bool);
+    let all_are_seen = wanted.members.keys().all(|name| scene.children.contains_key(&part(name, "etcd")));
+    if wanted.kubernetes.is_some() || !all_are_seen || members.keys().any(|name| healthy(name) == Some(true)) {
+        return;
+    }
+    let is = |name: &str, attribute: &str, state: &str| seen(scene, &part(name, "unit"), attribute).and_then(Value::as_str) == Some(state);
+    let waits = |m: &&mut Member<'_>| {
+        let is_starting = is(&m.name, "active_state", "activating") && is(&m.name, "sub_state", "start");
+        m.condition == Condition::Suspect && m.restarts() && is_starting
+    };
+    for member in members.values_mut().filter(waits) {
+        (member.condition, member.waits) = (Condition::Stopped, true);
+    }
 }
 
 /// What was observed of a part.

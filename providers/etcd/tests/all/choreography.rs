@@ -127,6 +127,49 @@ fn five_members_with_several_troubles_at_once() {
     }
 }
 
+/// They run, and hear nobody until they are restarted with what is to be written for them.
+#[test]
+fn a_majority_that_was_lost_comes_back_by_restarts() {
+    let deaf = |members: usize, who: &str| {
+        let mut lab = formed(members);
+        for member in who.chars().map(String::from) {
+            edit_unit(&mut lab.world, &member, "# DEAF");
+            restart(&mut lab.world, &member);
+        }
+        lab.world.settle();
+        lab
+    };
+    for (members, who) in [(1, "a"), (2, "b"), (2, "ab"), (3, "b"), (3, "bc"), (3, "abc"), (5, "abc")] {
+        check(&deaf(members, who), Some(&arguments(members)), &format!("{who} of {members} hear nobody"));
+        check(&deaf(members, who), Some(&changed(members)), &format!("{who} of {members} hear nobody, and a setting"));
+    }
+    // What is out of reach is not waited for.
+    let mut lab = deaf(3, "bc");
+    lab.world.lose("a");
+    let plan = lab.plan(Some(&arguments(3))).unwrap();
+    assert!(plan.choreography.gates.iter().any(|gate| gate.name == "nobody works"), "{:?}", plan.choreography.gates);
+    let mut first = lab.clone();
+    assert_eq!(first.run(&plan, Policy::UnitsFirst, &Stop::Never).1, Vec::<String>::new());
+    assert!(first.world.is_healthy("b") && first.world.is_healthy("c"));
+    // And nobody is restarted of whom somebody works by then.
+    lab.world.away.clear();
+    for member in ["a", "c"] {
+        if let Some(host) = lab.world.host_mut(member) {
+            host.things.values_mut().for_each(|thing| {
+                let mended = thing.get("content").and_then(Value::as_str).map(|text| text.replace("# DEAF\n", ""));
+                mended.into_iter().for_each(|text| drop(thing.insert("content".to_owned(), text.into())));
+            });
+        }
+        restart(&mut lab.world, member);
+    }
+    lab.world.settle();
+    let before = lab.world.host_mut("b").map(|host| host.process.clone());
+    let (_, failures) = lab.run(&plan, Policy::UnitsFirst, &Stop::Never);
+    assert!(failures.iter().any(|f| f.contains("works again")), "{failures:?}");
+    assert_eq!(lab.world.host_mut("b").map(|host| host.process.clone()), before);
+    converge(&mut lab, Some(&arguments(3)), Policy::UnitsFirst, "one after the other");
+}
+
 #[test]
 fn certificates_are_renewed_without_a_restart() {
     for members in 1..=4 {

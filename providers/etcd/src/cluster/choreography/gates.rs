@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Action, Arg, ChildStep, GateSpec, Point, Value};
 
-use super::{Order, RESTART_LIMIT};
+use super::{BEFORE_LIMIT, Order, RESTART_LIMIT};
 use crate::cluster::children;
-use crate::cluster::condition::{changes, sides};
+use crate::cluster::condition::{Member, changes, sides};
 use crate::cluster::places::{client_certificate, is_authority, part};
 
 impl Order<'_> {
@@ -97,6 +97,23 @@ impl Order<'_> {
             self.before_gate(path, name);
         }
         self.last = Some((name.to_owned(), required));
+    }
+
+    /// Those that are started all at once run already, some of them: nothing is done to any of them where somebody works by then.
+    pub(super) fn only_if_nobody_works(&mut self, starting: &[&Member<'_>]) {
+        if !starting.iter().any(|member| member.waits) {
+            return;
+        }
+        let name = "nobody works";
+        let arguments = BTreeMap::from([
+            ("cluster".to_owned(), self.connection()),
+            ("members".to_owned(), Arg::Value(Value::strings(self.wanted.members.keys()))),
+        ]);
+        let spec = GateSpec { name: name.to_owned(), gate: "etcd_silent".to_owned(), arguments, limit: BEFORE_LIMIT, acts: false };
+        self.choreography.gates.push(spec);
+        for path in starting.iter().flat_map(|member| member.at_start()) {
+            self.gate_before(path, name);
+        }
     }
 
     pub(in crate::cluster) fn gate_before(&mut self, path: &[ChildStep], gate: &str) {

@@ -86,7 +86,7 @@ impl Order<'_> {
     /// was saved when it was begun.
     pub(super) fn save_in_pod(&mut self, upgrade: &Upgrade) {
         let (Some(place), Some(keeper)) = (&self.wanted.kubernetes, snapshot::keeper(self.wanted)) else { return };
-        let Some(first) = self.choreography.gates.iter().find(|gate| !gate.acts).map(|gate| gate.name.clone()) else { return };
+        let Some(first) = self.looks().into_iter().next() else { return };
         if upgrade.begun {
             return;
         }
@@ -100,7 +100,7 @@ impl Order<'_> {
             ("timeout".to_owned(), snapshot::LIMIT.into()),
         ]);
         self.add_operation(&saved, "kubernetes_exec", arguments, u64::try_from(snapshot::LIMIT).unwrap_or(u64::MAX));
-        self.order(Point::Gate(first), Point::Gate(saved.clone()));
+        self.order(first, Point::Gate(saved.clone()));
         // It may have taken long.
         let (name, last) = (AFTER_SAVING.to_owned(), self.last.take());
         self.gate(&name, self.all(), BEFORE_LIMIT);

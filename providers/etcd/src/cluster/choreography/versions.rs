@@ -29,7 +29,7 @@ impl Order<'_> {
         }
         let changed = self.changed_at_start();
         let mut saved = Point::Child(snapshot.clone());
-        if let Some(first) = self.choreography.gates.iter().find(|gate| !gate.acts).map(|gate| Point::Gate(gate.name.clone()))
+        if let Some(first) = self.looks().into_iter().next()
             && !self.waits_for_some(&first, &changed)
         {
             self.order(first, saved.clone());
@@ -76,10 +76,15 @@ impl Order<'_> {
         }
     }
 
+    /// The gates that see members healthy.
+    pub(super) fn looks(&self) -> Vec<Point> {
+        let looks = self.choreography.gates.iter().filter(|gate| gate.gate == "etcd_healthy");
+        looks.map(|gate| Point::Gate(gate.name.clone())).collect()
+    }
+
     /// An operation before any member changes, behind the gate that sees all of them healthy, and what is saved.
     fn first(&mut self, name: &str, operation: &str, arguments: BTreeMap<String, Arg>) {
-        let gates: Vec<Point> =
-            self.choreography.gates.iter().filter(|gate| !gate.acts).map(|gate| Point::Gate(gate.name.clone())).collect();
+        let gates = self.looks();
         self.add_operation(name, operation, arguments, TOLD_LIMIT);
         let this = Point::Gate(name.to_owned());
         let before = gates.iter().take(1).chain(gates.iter().filter(|gate| **gate == Point::Gate(AFTER_SAVING.to_owned())));

@@ -127,6 +127,11 @@ impl Host {
         }
     }
 
+    /// It runs with what lets it hear nobody.
+    pub(super) fn is_deaf(&self) -> bool {
+        matches!(&self.process, Process::Running { config, .. } if config.contains("DEAF"))
+    }
+
     /// It runs as a member that the cluster knows, and has found the others.
     pub(super) fn takes_part_in(&self, formed: Option<&Roster>) -> bool {
         let is_ours = |cluster: &str| formed.is_some_and(|f| f.id == cluster) && self.known_to(formed).is_some();

@@ -103,7 +103,9 @@ impl World {
     pub(crate) fn settle(&mut self) {
         let mut clusters: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (id, host) in &self.hosts {
-            if let Process::Running { cluster, .. } = &host.process {
+            if let Process::Running { cluster, .. } = &host.process
+                && !host.is_deaf()
+            {
                 clusters.entry(cluster.clone()).or_default().push(id.clone());
             }
         }

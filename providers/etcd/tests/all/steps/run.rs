@@ -112,6 +112,11 @@ impl<W: Outside> Stage<W> {
                 if gate.gate == "kubernetes_grown" {
                     return Ok(());
                 }
+                if gate.gate == "etcd_silent" {
+                    let members = gate.arguments["members"].resolve(&|_, _| Value::unknown(Type::Any));
+                    let mut members = members.as_items().unwrap_or_default().iter().filter_map(Value::as_str);
+                    return members.find(|m| self.world.is_healthy(m)).map_or(Ok(()), |m| Err(format!("{m} works again")));
+                }
                 if gate.acts {
                     let lookup = |path: &[ChildStep], attribute: &str| {
                         let known = self.state.children.get(path).and_then(|(_, o)| o.get(attribute).cloned());
