@@ -1,6 +1,6 @@
 //! The cluster's own list of members, as one of them told it a moment ago. It alone says who votes: not the state, and not the configuration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Change, ChildChange, ChildStep, Object, Scene, Value};
 
@@ -51,14 +51,20 @@ pub(crate) fn remembered(scene: &Scene<'_>) -> Vec<Entry> {
     scene.children.iter().filter_map(of).collect()
 }
 
-/// Gives entries their names here.
+/// Gives entries their names here: by where they are, and else by what they call themselves. Whoever calls itself as another one does that is there is not
+/// known here: it may have been added by hand with files of that one.
 fn name(entries: &mut [Entry], scene: &Scene<'_>, wanted: &Arguments) {
     let urls = urls(scene, wanted);
-    for entry in entries {
+    for entry in entries.iter_mut() {
         let by_url = urls.iter().find(|(_, url)| entry.urls.contains(url)).map(|(name, _)| name.clone());
-        let is_known = |name: &&str| scene.children.keys().any(|path| member_of(path) == Some(name));
-        let by_name = || Some(entry.own_name.as_str()).filter(is_known).map(str::to_owned);
-        entry.name = by_url.or_else(by_name).unwrap_or_default();
+        entry.name = by_url.unwrap_or_default();
+    }
+    let mut taken: BTreeSet<String> = entries.iter().map(|entry| entry.name.clone()).collect();
+    for entry in entries.iter_mut().filter(|entry| entry.name.is_empty()) {
+        let is_known = scene.children.keys().any(|path| member_of(path) == Some(entry.own_name.as_str()));
+        if is_known && taken.insert(entry.own_name.clone()) {
+            entry.name.clone_from(&entry.own_name);
+        }
     }
 }
 

@@ -163,6 +163,11 @@ fn what_would_cost_the_quorum_is_refused() {
     strange.world.add_by_hand("https://10.0.9.9:2380");
     refused(&strange, &arguments(5), "The cluster has a member that is not known here");
     assert!(strange.plan(Some(&with_setting(arguments(3), "snapshot-count", "5000"))).is_ok(), "a stranger is no matter of a setting");
+    // Nor is it one of ours by its name, where that is at its place.
+    if let Some(known) = strange.world.formed.as_mut().and_then(|roster| roster.members.get_mut("https://10.0.9.9:2380")) {
+        known.name = Some("b".to_owned());
+    }
+    refused(&strange, &arguments(5), "The cluster has a member that is not known here");
 
     // One that is away and stays: etcd would refuse, and the plan says so before anything is done.
     let mut away = formed(5);
