@@ -9,9 +9,11 @@ use karmaform_model::{Action, Change, ChildChange, ChildStep, Diagnostic, Diagno
 use super::arguments::Arguments;
 use super::condition::{changes, differs, has_data, is_formed, member_of, members_away, runner, seen, sides};
 use super::places::{is_authority, part, part_of, token};
+use super::preflight::{quota, quota_of};
 use super::roster::roster;
 use super::schema::{CLIENT_PORT, PEER_PORT, USER};
 use super::{authorities, clocks, moving};
+use crate::care::bytes;
 
 pub(super) use on_kubernetes::{grows, grows_apart, relabels};
 
@@ -53,6 +55,7 @@ fn formed(scene: &Scene<'_>, wanted: &Arguments, found: &mut Diagnostics) {
     on_kubernetes::check(scene, wanted, found);
     found.extend(authorities::check(scene, wanted));
     found.extend(moving::check(scene, wanted));
+    found.extend(outgrown(scene, wanted));
     if is_remade(scene, &token()) {
         found.push(
             Diagnostic::error(
@@ -104,6 +107,21 @@ fn arguments(scene: &Scene<'_>, before: &Object, wanted: &Arguments, found: &mut
             );
         }
     }
+}
+
+/// Whoever has more than it may have takes no more writes, from its restart on. What is restored has a size of its own.
+fn outgrown(scene: &Scene<'_>, wanted: &Arguments) -> Option<Diagnostic> {
+    let (may, applied) = (quota(wanted), quota_of(scene.before.and_then(|b| b.get("settings")?.as_entries())));
+    let is_lowered = may > 0 && (applied <= 0 || may < applied) && wanted.restore.is_none();
+    let has = |name: &String| Some((seen(scene, &part(name, "etcd"), "size_bytes")?.as_i64()?, name.clone()));
+    let (size, name) = wanted.members.keys().filter_map(has).max().filter(|(size, _)| is_lowered && *size >= may)?;
+    let detail = format!(
+        "The database of member \"{name}\" has {}, and with `quota-backend-bytes` it could have {}: the cluster would take no writes any more.",
+        bytes(size),
+        bytes(may)
+    );
+    let error = Diagnostic::error("A quota that the database has outgrown", detail);
+    Some(error.with_hint("Take a larger one. Free pages in the database go back to the disk with `karmaform etcd defrag`."))
 }
 
 /// A member keeps its data. One that has lost it takes part again as a new one (`membership`).

@@ -3,7 +3,7 @@
 
 use karmaform_model::Object;
 
-use crate::lab::{Lab, check, converge, formed, subsets};
+use crate::lab::{Lab, check, converge, formed, refused, subsets};
 use crate::steps::{self, Policy, arguments, with_setting};
 
 fn defragmented(mut arguments: Object) -> Object {
@@ -128,6 +128,19 @@ fn nobody_waits_for_room_in_a_member_that_is_away() {
     hosts.retain(|name, _| name != "c");
     without.insert("hosts".to_owned(), hosts.into());
     assert_eq!(operations(&lab, &without), ["room is made, and the alarm NOSPACE ends"]);
+}
+
+#[test]
+fn no_quota_is_below_what_the_database_has() {
+    // 300 MiB, in the model.
+    let lab = formed(3);
+    let with_quota = |quota: &str| with_setting(arguments(3), "quota-backend-bytes", quota);
+    refused(&lab, &with_quota("314572800"), "A quota that the database has outgrown");
+    assert!(lab.plan(Some(&with_quota("314572801"))).is_ok());
+    // Who has such a one already is not kept from anything.
+    let mut small = lab.clone();
+    small.state.before.as_mut().expect("it was formed").insert("settings".to_owned(), with_quota("100000000")["settings"].clone());
+    assert!(small.plan(Some(&with_quota("100000000"))).is_ok() && small.plan(Some(&with_quota("200000000"))).is_ok());
 }
 
 #[test]
