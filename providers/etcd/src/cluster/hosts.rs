@@ -50,12 +50,12 @@ pub(super) fn members(object: &Object, found: &mut Diagnostics) -> BTreeMap<Stri
     for extra in addresses.and_then(Value::as_entries).into_iter().flat_map(|a| a.keys()).filter(|n| !hosts.contains_key(n)) {
         found.push(Diagnostic::error("An address of no member", format!("`addresses` has an entry \"{extra}\", but `hosts` has none.")));
     }
-    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    let (mut seen, mut placed): (BTreeMap<String, &str>, BTreeMap<String, &str>) = (BTreeMap::new(), BTreeMap::new());
     for (name, host) in hosts {
         check_member_name(name, found);
-        if let Some(id) = host.get("connection").and_then(|c| c.get("id")).and_then(Value::as_str)
-            && let Some(other) = seen.insert(id.to_owned(), name)
-        {
+        let id = host.get("connection").and_then(|c| c.get("id")).and_then(Value::as_str);
+        let twin = id.and_then(|id| seen.insert(id.to_owned(), name));
+        if let Some(other) = twin {
             found.push(Diagnostic::error(
                 "Two members on one host",
                 format!("The members \"{other}\" and \"{name}\" are on the same host. They would fail together and share their files."),
@@ -63,6 +63,8 @@ pub(super) fn members(object: &Object, found: &mut Diagnostics) -> BTreeMap<Stri
         }
         match member_address(addresses, name, host) {
             Ok(address) => {
+                let neighbour = address.as_str().and_then(|address| placed.insert(address.to_owned(), name));
+                found.extend(neighbour.filter(|_| twin.is_none()).map(|other| at_one_address(other, name, &address)));
                 let connection = match host.get("connection") {
                     Some(connection) => connection.clone(),
                     None if host.is_unknown() => Value::unknown(Type::Any),
@@ -80,6 +82,16 @@ pub(super) fn members(object: &Object, found: &mut Diagnostics) -> BTreeMap<Stri
         }
     }
     members
+}
+
+/// Two ways lead there, and it is one place all the same.
+fn at_one_address(one: &str, other: &str, address: &Value) -> Diagnostic {
+    let address = address.as_str().unwrap_or_default();
+    Diagnostic::error(
+        "Two members at one address",
+        format!("The members \"{one}\" and \"{other}\" would both be at {address}. Others could not tell them apart."),
+    )
+    .with_hint("If it is one host under two names, take one of them out of `hosts`; else write where each is reached into `addresses`.")
 }
 
 /// A name goes into etcd's member list, into paths and into messages.

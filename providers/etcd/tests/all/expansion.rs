@@ -112,6 +112,12 @@ fn also(hosts: &mut Object, name: &str) {
     hosts.insert(name.to_owned(), a);
 }
 
+/// The same host, by a name of its own.
+fn alias(hosts: &mut Object) {
+    let connection = Value::object([("provider", "ssh".into()), ("id", "one.example:22".into()), ("address", "one.example".into())]);
+    hosts.insert("d".to_owned(), Value::object([("connection", connection), ("addresses", Value::strings(["10.0.0.11"]))]));
+}
+
 #[test]
 fn arguments_that_can_not_be_served() {
     let hosts = |change: fn(&mut Object)| {
@@ -140,6 +146,7 @@ fn arguments_that_can_not_be_served() {
     refused(with_setting(arguments(3), "data-dir", "/x"), "An etcd setting that can't be used");
     refused(hosts(|h| also(h, "a,b")), "Not a member name");
     refused(hosts(|h| also(h, "d")), "Two members on one host");
+    refused(hosts(alias), "Two members at one address");
     refused(hosts(|h| drop(h.insert("a".to_owned(), Value::object([("address", "10.0.0.11".into())])))), "A host without a connection");
     refused(hosts(|h| h.clear()), "A number of members that etcd is not made for");
 }
