@@ -63,6 +63,16 @@ impl Surroundings<'_> {
         self.interrupt.load(Ordering::Relaxed)
     }
 
+    /// Waits, but not for who wants to stop.
+    async fn pause(&self, milliseconds: u64) {
+        let mut left = milliseconds;
+        while left > 0 && !self.is_interrupted() {
+            let slice = left.min(PAUSE);
+            self.world.runtime.sleep(slice).await;
+            left -= slice;
+        }
+    }
+
     fn note(&self, step: usize, text: String) {
         // Nobody listens any more only when the run is over, and then nobody cares.
         let _ = self.notes.unbounded_send(Note { step, text });
@@ -89,8 +99,11 @@ pub(crate) async fn run(around: Surroundings<'_>, step: usize, job: Job) -> Done
         };
         match result {
             Err(error) if error.retryable && tries < TRIES && !around.is_interrupted() => {
-                around.note(step, format!("trying again after: {}", error.summary));
-                around.world.runtime.sleep(PAUSE << (tries - 1)).await;
+                let pause = PAUSE << (tries - 1);
+                let asked = error.retry_after.map(|seconds| seconds.saturating_mul(1_000)).filter(|asked| *asked > pause);
+                let when = asked.map(|asked| format!(" in {} s", asked / 1_000)).unwrap_or_default();
+                around.note(step, format!("trying again{when} after: {}", error.summary));
+                around.pause(asked.unwrap_or(pause)).await;
             }
             result => return Done { step, touched, result, interrupted: false },
         }

@@ -32,6 +32,9 @@ pub struct Span {
     pub end: u32,
 }
 
+/// The longest that anybody is left alone for who asks for it, in seconds: a step has five tries, and a person waits for them.
+const LONGEST_WAIT: u64 = 60;
+
 /// One thing to tell the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Diagnostic {
@@ -51,6 +54,9 @@ pub struct Diagnostic {
     pub hints: Vec<String>,
     /// The engine may try the same step again.
     pub retryable: bool,
+    /// Not before so many seconds, as who was asked says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
     /// All names of a configuration are what they are in spite of it: what is found beside it does not follow from it, but at its own place.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub leaves_names: bool,
@@ -68,6 +74,7 @@ impl Diagnostic {
             labels: Vec::new(),
             hints: Vec::new(),
             retryable: false,
+            retry_after: None,
             leaves_names: false,
         }
     }
@@ -115,6 +122,12 @@ impl Diagnostic {
     pub fn retryable(mut self) -> Self {
         self.retryable = true;
         self
+    }
+
+    /// Marked as worth another try, but not before so many seconds. Who asks for more than a minute is asked again after one.
+    #[must_use]
+    pub fn retryable_after(self, seconds: u64) -> Self {
+        Self { retry_after: Some(seconds.min(LONGEST_WAIT)), ..self.retryable() }
     }
 
     /// True for an error.

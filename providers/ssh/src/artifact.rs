@@ -16,7 +16,7 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use karmaform_model::{
     BoxFuture, Diagnostic, Registries, Shelves, Stock, Supply, damaged, names_backup, not_in_stock, without_credentials,
@@ -40,8 +40,15 @@ pub(crate) struct Store {
     images: Mutex<BTreeMap<Supply, oci::Shared>>,
     ready: OncePerSupply<Arc<Ready>>,
     verdicts: OncePerSupply<Result<(), Diagnostic>>,
+    resting: Mutex<BTreeMap<String, Rest>>,
     stock: Stocked,
     shelves: Lent,
+}
+
+/// What a server said that wants to be left alone until then.
+struct Rest {
+    until: Instant,
+    why: Diagnostic,
 }
 
 /// What there is to show and to believe where something is fetched.
@@ -78,8 +85,8 @@ impl Store {
     /// That keeps downloads in `directory`.
     pub(crate) fn new(directory: PathBuf) -> Self {
         let (access, stock) = (Access { docker: oci::usual_file(), trusted: Trusted::default() }, Stocked::default());
-        let (images, ready, verdicts) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { directory, access, images, ready, verdicts, stock, shelves: Lent::default() }
+        let (images, ready, verdicts, resting) = (Mutex::default(), Mutex::default(), Mutex::default(), Mutex::default());
+        Self { directory, access, images, ready, verdicts, resting, stock, shelves: Lent::default() }
     }
 
     /// That takes things out of what was brought along, once something is.
@@ -177,10 +184,31 @@ impl Store {
     ) -> Result<Arc<Ready>, Diagnostic> {
         let cell = Arc::clone(self.ready.lock().await.entry(supply.clone()).or_default());
         let ready = cell.get_or_try_init(|| async {
-            let (directory, supply) = (self.directory.clone(), supply.clone());
-            working(move || make(directory, supply)).await.map(Arc::new)
+            self.rested(&supply.source).await?;
+            let (directory, wanted) = (self.directory.clone(), supply.clone());
+            let made = working(move || make(directory, wanted)).await.map(Arc::new);
+            if let Err(why) = &made {
+                self.rest(&supply.source, why).await;
+            }
+            made
         });
         ready.await.cloned()
+    }
+
+    /// A server that wants to be left alone is, however many hosts want what it has.
+    async fn rested(&self, source: &str) -> Result<(), Diagnostic> {
+        let resting = self.resting.lock().await;
+        let Some(rest) = resting.get(source) else { return Ok(()) };
+        let left = rest.until.saturating_duration_since(Instant::now());
+        // Not a moment too early: a second that has begun counts.
+        if left.is_zero() { Ok(()) } else { Err(rest.why.clone().retryable_after(left.as_secs() + 1)) }
+    }
+
+    async fn rest(&self, source: &str, why: &Diagnostic) {
+        if let Some(seconds) = why.retry_after {
+            let rest = Rest { until: Instant::now() + Duration::from_secs(seconds), why: why.clone() };
+            self.resting.lock().await.insert(source.to_owned(), rest);
+        }
     }
 }
 

@@ -20,6 +20,8 @@ pub enum Fault {
     Lost,
     /// Nothing was done, and it is worth another try.
     Later,
+    /// The same, but not before so many seconds.
+    After(u64),
     /// It was done, and the answer is that of the opposite: a thing after a delete, and none after a create or an update.
     Contrary,
 }
@@ -213,6 +215,7 @@ impl ResourceType<Client> for Thing {
             match fault {
                 Some(Fault::Refused) => return Err(error("Refused")),
                 Some(Fault::Later) => return Err(error("Not now").retryable()),
+                Some(Fault::After(seconds)) => return Err(error("Not now").retryable_after(seconds)),
                 _ => {}
             }
             let mut result = self.act(client, change);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use karmaform_model::{Diagnostic, Shelves, Supply, without_credentials};
 use ureq::config::ConfigBuilder;
+use ureq::http::{HeaderMap, StatusCode, header};
 use ureq::tls::TlsConfig;
 use ureq::typestate::AgentScope;
 
@@ -108,8 +109,29 @@ pub(super) fn client(tls: TlsConfig) -> ConfigBuilder<AgentScope> {
 }
 
 /// True for what a server says that may serve the same a moment later: it has too much to do (408, 429), or something behind it does not work.
-pub(super) fn may_pass(status: u16) -> bool {
-    matches!(status, 408 | 429 | 500..=599)
+fn may_pass(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 429) || status.is_server_error()
+}
+
+/// What is told of an answer that is none: whether it is worth another try, and not before the server says.
+pub(super) fn answered(failed: Diagnostic, status: StatusCode, headers: &HeaderMap) -> Diagnostic {
+    if !may_pass(status) {
+        return failed;
+    }
+    match wait_asked(headers) {
+        Some(seconds @ 1..) => {
+            failed.with_hint(format!("It wants to be asked again in {seconds} s, and not before.")).retryable_after(seconds)
+        }
+        _ => failed.retryable(),
+    }
+}
+
+/// For how long a server wants to be left alone, in seconds (RFC 9110, 10.2.3). A date is meant by the server's own clock.
+fn wait_asked(headers: &HeaderMap) -> Option<u64> {
+    let text = |name: header::HeaderName| headers.get(name)?.to_str().ok().map(str::trim);
+    let asked = text(header::RETRY_AFTER)?;
+    let second = |date: &str| jiff::fmt::rfc2822::parse(date).ok().map(|d| d.timestamp().as_second());
+    asked.parse().ok().or_else(|| u64::try_from(second(asked)? - second(text(header::DATE)?)?).ok())
 }
 
 pub(super) fn receive(url: &str, file: &mut impl Write, trusted: &Trusted) -> Result<(), Diagnostic> {
@@ -117,12 +139,13 @@ pub(super) fn receive(url: &str, file: &mut impl Write, trusted: &Trusted) -> Re
         Diagnostic::error(UNFETCHED, format!("{}: {why}.", without_credentials(url)))
             .with_hint("Check the URL and the network; a mirror or a local path can be given instead.")
     };
-    let agent: ureq::Agent = client(trust::tls(trusted, Vec::new())?).build().into();
+    // The headers of an answer that is none say when to ask again.
+    let agent: ureq::Agent = client(trust::tls(trusted, Vec::new())?).http_status_as_error(false).build().into();
     let mut response = match agent.get(url).call() {
-        Ok(response) => response,
-        Err(ureq::Error::StatusCode(status)) => {
-            let answered = failed(format!("the server answered with status {status}"));
-            return Err(if may_pass(status) { answered.retryable() } else { answered });
+        Ok(response) if response.status().is_success() => response,
+        Ok(response) => {
+            let status = response.status();
+            return Err(answered(failed(format!("the server answered with status {}", status.as_u16())), status, response.headers()));
         }
         Err(e) => {
             let problem = trust::problem(&e, UNFETCHED, &without_credentials(url));
@@ -136,5 +159,28 @@ pub(super) fn receive(url: &str, file: &mut impl Write, trusted: &Trusted) -> Re
     match expected {
         Some(expected) if expected != received => Err(failed(format!("{received} of {expected} bytes arrived")).retryable()),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_say_when_they_want_to_be_asked_again() {
+        let check = |asked: &str, date: &str, expected: Option<u64>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::RETRY_AFTER, asked.parse().unwrap());
+            headers.insert(header::DATE, date.parse().unwrap());
+            assert_eq!(wait_asked(&headers), expected, "{asked}");
+        };
+        const DATE: &str = "Wed, 21 Oct 2015 07:28:00 GMT";
+        check("30", DATE, Some(30));
+        check(" 0 ", DATE, Some(0));
+        check("Wed, 21 Oct 2015 07:28:45 GMT", DATE, Some(45));
+        check("Wed, 21 Oct 2015 07:27:00 GMT", DATE, None);
+        check("Wed, 21 Oct 2015 07:28:45 GMT", "today", None);
+        check("soon", DATE, None);
+        assert_eq!(wait_asked(&HeaderMap::new()), None);
     }
 }

@@ -211,6 +211,31 @@ fn a_server_that_has_too_much_to_do_is_asked_again() {
     }
 }
 
+#[test]
+fn a_server_that_wants_to_be_left_alone_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let get = |store: &Store, url: &str| wait(store.get(&supply(url, None, None))).err().unwrap();
+    let (url, count) = serve(Vec::new(), "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 40");
+    let store = Store::new(directory.path().join("cache"));
+    let why = get(&store, &url);
+    assert!(why.retryable && why.retry_after == Some(40) && why.hints.iter().any(|h| h.contains("again in 40 s")), "{why:?}");
+    // Another host wants the same: nobody is asked, and it waits for the same moment.
+    let other = get(&store, &url);
+    assert!(other.summary == why.summary && other.retry_after.is_some_and(|s| (30..=40).contains(&s)), "{other:?}");
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    // Nobody is left alone for longer than a minute, nor where it does not help to ask again.
+    let (url, _) = serve(Vec::new(), "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7200");
+    assert_eq!(get(&store, &url).retry_after, Some(60));
+    let (url, _) = serve(Vec::new(), "HTTP/1.1 404 Not Found\r\nRetry-After: 40");
+    let why = get(&store, &url);
+    assert!(!why.retryable && why.retry_after.is_none(), "{why:?}");
+    // One that may be asked at once is.
+    let (url, count) = serve(Vec::new(), "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 0");
+    get(&store, &url);
+    get(&store, &url);
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+}
+
 /// What was brought along, in memory.
 struct Brought(Supply, &'static [u8], String);
 

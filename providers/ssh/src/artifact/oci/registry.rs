@@ -119,7 +119,7 @@ impl Registry {
             status if status.is_success() => Ok(response),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(self.refused(response.status())),
             StatusCode::NOT_FOUND => Err(self.failed(&format!("the registry does not have it (status 404 of {path})"))),
-            status => Err(self.answered("the registry", status)),
+            _ => Err(self.answered("the registry", &response)),
         }
     }
 
@@ -184,7 +184,7 @@ impl Registry {
         match response.status() {
             status if status.is_success() => {}
             status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => return Err(self.refused(status)),
-            status => return Err(self.answered(&format!("{}, which gives tokens,", without_credentials(realm)), status)),
+            _ => return Err(self.answered(&format!("{}, which gives tokens,", without_credentials(realm)), &response)),
         }
         let text = response.into_body().into_with_config().limit(LARGEST).read_to_vec().unwrap_or_default();
         let json: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
@@ -192,7 +192,8 @@ impl Registry {
         token.map(str::to_owned).ok_or_else(|| self.failed(&format!("{} answered without a token", without_credentials(realm))))
     }
 
-    fn answered(&self, who: &str, status: StatusCode) -> Diagnostic {
+    fn answered(&self, who: &str, response: &Response<Body>) -> Diagnostic {
+        let status = response.status();
         let failed = self.failed(&format!("{who} answered with status {}", status.as_u16()));
         let failed = match status {
             // Registries count pulls by who is logged in, and those of everybody else by where they come from.
@@ -204,7 +205,7 @@ impl Registry {
             }
             _ => failed,
         };
-        if fetch::may_pass(status.as_u16()) { failed.retryable() } else { failed }
+        fetch::answered(failed, status, response.headers())
     }
 
     fn refused(&self, status: StatusCode) -> Diagnostic {

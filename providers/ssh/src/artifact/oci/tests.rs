@@ -212,9 +212,13 @@ fn a_registry_that_gives_no_more_is_asked_again_and_says_what_helps() {
     let store = bench.store();
     let why = read(&store, &bench.supply(":v1", "tool")).unwrap_err();
     assert!(why.retryable && why.summary == "Image can't be fetched" && why.detail.contains("status 429"), "{why:?}");
+    assert_eq!(why.retry_after, Some(3), "as the registry says");
     assert!(why.hints.iter().any(|h| h.contains(&format!("docker login {}", bench.server.address))), "{:?}", why.hints);
-    // The same run gets it when it may.
+    // The same run gets it when it may, and asks nobody before.
     bench.server.wants(Wants::Nothing);
+    bench.server.asked();
+    assert!(read(&store, &bench.supply(":v1", "tool")).is_err() && bench.server.asked().is_empty());
+    std::thread::sleep(std::time::Duration::from_secs(3));
     assert_eq!(read(&store, &bench.supply(":v1", "tool")).unwrap(), "the program");
 }
 

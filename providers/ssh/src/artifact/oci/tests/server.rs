@@ -128,7 +128,7 @@ fn answer(inner: &mut Inner, path: &str, authorization: Option<&str>) -> (u16, S
         };
     }
     if inner.wants == Wants::Patience {
-        return (429, "Retry-After: 1\r\n".to_owned(), Vec::new());
+        return (429, "Retry-After: 3\r\n".to_owned(), Vec::new());
     }
     let challenge = match &inner.wants {
         Wants::Basic(password) if !is_basic(password) => Some("Basic realm=\"test\"".to_owned()),
