@@ -1,5 +1,7 @@
 //! Bundles as their users make them: the command alone, on a machine that reaches none of the hosts.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::project::Project;
@@ -71,6 +73,25 @@ fn what_can_not_be_had_ends_it_and_leaves_nothing() {
     assert!(text.contains("Error: Bundle can't be written"), "{text}");
     let left: Vec<_> = std::fs::read_dir(project.path()).expect("a directory").flatten().map(|e| e.file_name()).collect();
     assert!(!left.iter().any(|n| n.to_string_lossy().contains("bundle")), "{left:?}");
+}
+
+/// What fails on the way is tried again, as an apply does.
+#[test]
+fn a_server_that_has_too_much_to_do_is_asked_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for (index, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.expect("a connection");
+            let head = ["503 Service Unavailable\r\nRetry-After: 2", "200 OK"][index.min(1)];
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = write!(stream, "HTTP/1.1 {head}\r\nContent-Length: 4\r\nConnection: close\r\n\r\ntool");
+        }
+    });
+    let project = project();
+    project.write("main.kf.hcl", &MAIN.replace("programs/tool-", &format!("http://{address}/tool-")));
+    let text = project.must(0, &["bundle", "-out=site.kfbundle"]);
+    assert!(text.contains("trying again in 2 s after: Source can't be fetched") && text.contains("site.kfbundle: 1 files"), "{text}");
 }
 
 #[test]

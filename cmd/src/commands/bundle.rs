@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use karmaform_engine::{Options, Pool};
+use karmaform_engine::{Options, Pool, again};
 use karmaform_lang::Evaluator;
 use karmaform_model::{
-    Action, Address, ChildStep, Composite, Diagnostic, Diagnostics, Need, Object, Plan, Registry, ResourceEntry, Snapshot, Supply, Type,
-    Value, without_credentials,
+    Action, Address, BoxFuture, ChildStep, Composite, Diagnostic, Diagnostics, Need, Object, Plan, Registry, ResourceEntry, Snapshot,
+    Supply, Type, Value, without_credentials,
 };
 
 use crate::app::{App, Ended, Stop, VERSION};
@@ -92,14 +92,17 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
             let member = supply.member.as_deref().map(|m| format!(" ({m})")).unwrap_or_default();
             app.say(&format!("Adding {shown}{member}\n"));
         }
-        let supplied = looking(app, driver.supply(&defaults, supply))?.map_err(Stop::from)?;
+        let supplied = tried(app, &|| driver.supply(&defaults, supply))?.map_err(Stop::from)?;
         writer.add(supply, shown.clone(), supplied).map_err(unwritable)?;
     }
     let mut contents = Contents::new(VERSION, architectures.into_iter().cloned().collect());
     contents.packages = needs.packages.into_iter().collect();
+    let mut is_patient = true;
     for image in needs.images {
-        let digest = digest(app, &project, &image)?.unwrap_or_else(|why| {
+        let digest = digest(app, &project, &image, is_patient)?.unwrap_or_else(|why| {
             warnings.push(no_digest(&image, &why));
+            // Where there is no way out, not every image waits for one. An image that is not there was not waited for.
+            is_patient &= !why.retryable;
             None
         });
         contents.images.push(ImageNote { image, digest });
@@ -169,12 +172,27 @@ fn without_a_look(stop: Stop) -> Stop {
     }
 }
 
+/// What is got, as often as a step of an apply is tried.
+fn tried<'a, T>(app: &mut App, get: &dyn Fn() -> BoxFuture<'a, Result<T, Diagnostic>>) -> Result<Result<T, Diagnostic>, Stop> {
+    let clock = Arc::clone(&app.wiring.clock);
+    let mut tries = 0;
+    loop {
+        let got = looking(app, get())?;
+        tries += 1;
+        let Some(next) = got.as_ref().err().and_then(|why| again(why, tries)) else { return Ok(got) };
+        app.say(&format!("  {}\n", next.note));
+        looking(app, clock.sleep(next.pause))?;
+    }
+}
+
 /// What the name of an image means now, from whichever provider knows images; or why nobody could tell.
-fn digest(app: &mut App, project: &Project, image: &str) -> Result<Result<Option<String>, Diagnostic>, Stop> {
+fn digest(app: &mut App, project: &Project, image: &str, is_patient: bool) -> Result<Result<Option<String>, Diagnostic>, Stop> {
     let drivers: Vec<_> = app.wiring.registry.drivers().cloned().collect();
     for driver in drivers {
         let defaults = project.config.providers.get(driver.name()).cloned().unwrap_or_default();
-        match looking(app, driver.digest(&defaults, image))? {
+        let ask = || driver.digest(&defaults, image);
+        let told = if is_patient { tried(app, &ask)? } else { looking(app, ask())? };
+        match told {
             Ok(None) => {}
             told => return Ok(told),
         }

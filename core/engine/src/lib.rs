@@ -5,6 +5,7 @@
 //!
 //! Knows nothing of: HCL text, any provider or backend, files, environment, clocks, async runtimes, terminals.
 
+mod again;
 mod alike;
 mod apply;
 mod before;
@@ -61,6 +62,7 @@ mod walk;
 mod wanted;
 mod worker;
 
+pub use again::{Again, again};
 pub use apply::apply;
 pub use check::{check, check_steps_of};
 pub use checks::{CHECK_FAILED, CHECK_UNKNOWN};

@@ -6,14 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::channel::mpsc::UnboundedSender;
 use karmaform_model::{Address, Change, Diagnostic, GateAnswer, GateSpec, Object};
 
+use crate::again::{PAUSE, again};
 use crate::observe::read_data;
 use crate::options::World;
 use crate::pool::way;
 
-/// How often a step is tried when its errors say that it may work later: for about a quarter of a minute.
-const TRIES: u32 = 5;
-/// The first pause between two tries, in milliseconds; each further one is twice as long.
-const PAUSE: u64 = 1_000;
 /// The pauses between two looks at a gate, in milliseconds. Short at first, since most gates pass at once.
 const GATE_PAUSES: (u64, u64) = (100, 1_000);
 
@@ -97,15 +94,12 @@ pub(crate) async fn run(around: Surroundings<'_>, step: usize, job: Job) -> Done
                 None => attempt(&around, provider, connection, resource_type, change, &mut touched).await.map(Success::Changed),
             },
         };
-        match result {
-            Err(error) if error.retryable && tries < TRIES && !around.is_interrupted() => {
-                let pause = PAUSE << (tries - 1);
-                let asked = error.retry_after.map(|seconds| seconds.saturating_mul(1_000)).filter(|asked| *asked > pause);
-                let when = asked.map(|asked| format!(" in {} s", asked / 1_000)).unwrap_or_default();
-                around.note(step, format!("trying again{when} after: {}", error.summary));
-                around.pause(asked.unwrap_or(pause)).await;
+        match result.as_ref().err().and_then(|error| again(error, tries)).filter(|_| !around.is_interrupted()) {
+            Some(next) => {
+                around.note(step, next.note);
+                around.pause(next.pause).await;
             }
-            result => return Done { step, touched, result, interrupted: false },
+            None => return Done { step, touched, result, interrupted: false },
         }
     }
 }
