@@ -16,6 +16,7 @@ mod files;
 mod gate;
 mod host;
 mod look;
+mod neighbour;
 mod owned;
 mod provider;
 mod script;

@@ -18,6 +18,7 @@ use crate::files::Files;
 use crate::gate::Disk;
 use crate::host::Host;
 use crate::look::{Look, Seen};
+use crate::neighbour::Unused;
 use crate::stop::{Runs, Stop};
 use crate::strays;
 use crate::sum::sha256;
@@ -163,7 +164,7 @@ impl Provider for Ssh {
     }
 
     fn gates(&self) -> Vec<&dyn Gate<Client>> {
-        vec![&Disk, &Runs]
+        vec![&Disk, &Runs, &Unused]
     }
 
     fn operations(&self) -> Vec<&dyn Operation<Client>> {

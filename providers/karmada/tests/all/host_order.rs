@@ -225,6 +225,32 @@ fn ports_that_are_taken_are_told_before_anything_is_done() {
 }
 
 #[test]
+fn the_network_is_asked_for_a_virtual_ip_that_is_new() {
+    let with = |vip: &str| on(&["a", "b"], &json!({ "load_balancer": { "vip": vip, "interface": "eth7" } }));
+    let create = || (Change::Create { after: Object::new() }, false);
+    let unit = |host: &str| format!("host[\"{host}\"]/unit[\"keepalived\"]");
+    let new: BTreeMap<_, _> = ["a", "b"].map(|h| (unit(h), create())).into();
+    let asked =
+        |made: &Choreography| -> Vec<String> { made.gates.iter().filter(|g| g.gate == "ssh_unused").map(|g| g.name.clone()).collect() };
+    let made = choreograph_without("a", None, &with("10.0.0.9"), &new).unwrap();
+    assert_eq!(asked(&made), ["nobody else has 10.0.0.9"]);
+    for host in ["a", "b"] {
+        let waits = |(first, then): &(Point, Point)| point(first) == "<nobody else has 10.0.0.9>" && point(then) == unit(host);
+        assert!(made.orderings.iter().any(waits), "{host}: {:?}", made.orderings);
+    }
+    let gate = made.gates.iter().find(|g| g.gate == "ssh_unused").unwrap();
+    let value = |name: &str| gate.arguments[name].resolve(&|_, _| later());
+    assert_eq!((value("address"), value("interface")), ("10.0.0.9".into(), "eth7".into()));
+    // Who is away asks nobody.
+    assert_eq!(value("host").get("id").and_then(Value::as_str), Some("10.0.0.12:22"));
+    assert_eq!(value("owners").as_items().map(<[Value]>::len), Some(2));
+    // Another one is asked for, one that people are led to is not; nor one that nobody is about to take.
+    assert_eq!(asked(&choreograph(Some(&with("10.0.0.8")), &with("10.0.0.9"), &new).unwrap()).len(), 1);
+    assert!(asked(&choreograph(Some(&with("10.0.0.9")), &with("10.0.0.9"), &new).unwrap()).is_empty());
+    assert!(asked(&choreograph(None, &with("10.0.0.9"), &BTreeMap::new()).unwrap()).is_empty());
+}
+
+#[test]
 fn a_control_plane_does_not_move_between_places() {
     let refused = choreograph(Some(&common::arguments()), &plain(), &BTreeMap::new()).unwrap_err();
     assert!(refused.iter().any(|d| d.detail.contains("It is \"kubernetes\" and would be \"hosts\"")));

@@ -7,6 +7,7 @@ mod children;
 mod held;
 mod roll;
 mod texts;
+mod unused;
 
 use karmaform_model::{ChildStep, Value};
 

@@ -16,12 +16,7 @@ pub(crate) fn taken(scene: &Scene<'_>, hosts: &Hosts) -> Option<Diagnostic> {
     // One that has our mark is not among these.
     let has_it = |host: &Host| host.facts.get("interfaces").and_then(|all| all.get(vip)).is_some_and(|device| !device.is_null());
     let (name, _) = hosts.all.iter().find(|(_, host)| has_it(host))?;
-    let leads_there = |before: &Object| match Arguments::read(scene.address, before) {
-        Ok(before) => before.target.hosts().and_then(|h| h.balancer.as_ref()).is_some_and(|b| b.address.as_str() == Some(vip)),
-        // Of another version: nobody can tell.
-        Err(_) => true,
-    };
-    if scene.before.is_some_and(leads_there) {
+    if is_led_to(scene, vip) {
         return None;
     }
     let detail = format!(
@@ -31,6 +26,15 @@ pub(crate) fn taken(scene: &Scene<'_>, hosts: &Hosts) -> Option<Diagnostic> {
         .with_hint("Choose a free address of the hosts' network.")
         .with_hint("If another keepalived has put it there, stop that one on all hosts before.");
     Some(refused.at(scene.address))
+}
+
+/// True if people have reached the API there so far.
+pub(super) fn is_led_to(scene: &Scene<'_>, vip: &str) -> bool {
+    scene.before.is_some_and(|before| match Arguments::read(scene.address, before) {
+        Ok(before) => before.target.hosts().and_then(|h| h.balancer.as_ref()).is_some_and(|b| b.address.as_str() == Some(vip)),
+        // Of another version: nobody can tell.
+        Err(_) => true,
+    })
 }
 
 /// A warning where several hosts have it at once, at the first of them whose keepalived runs. Where none has it, nothing answers behind it, and each

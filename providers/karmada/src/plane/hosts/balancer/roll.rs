@@ -6,7 +6,7 @@ use karmaform_model::{Action, Arg, ChildChange, ChildStep, Choreography, GateSpe
 
 use super::super::roll::{awaited, hosts_away, is_restarted};
 use super::super::{Hosts, homes, on_of, unit_at, url};
-use super::{Balancer, Program, listeners, on, program_at, unit_of};
+use super::{Balancer, Program, listeners, on, program_at, unit_of, unused};
 use crate::plane::arguments::Arguments;
 use crate::plane::choreography::{ANSWERS, is_unchanged};
 use crate::plane::pki;
@@ -17,6 +17,7 @@ const LIMIT: u64 = 180;
 
 /// Adds orderings for the changes of units: one host after the other, and those of a host that leaves last. Then the gate.
 pub(in super::super) fn roll(scene: &Scene<'_>, wanted: &Arguments, hosts: &Hosts, choreography: &mut Choreography) {
+    unused::ask(scene, wanted, hosts, choreography);
     let away = hosts_away(scene);
     let mut changed = Vec::new();
     for program in Program::ALL {
