@@ -19,9 +19,9 @@ const START_TIMEOUT: i64 = 90;
 const LOOKS: i64 = 100;
 /// The oldest systemd that hands files to whoever it runs (`LoadCredential`). Source: NEWS of systemd, 247.
 const OLDEST_SYSTEMD: i64 = 247;
-/// Above the folders of its files, and of its program.
+/// Above the folders of its files, and of its program: /usr may be there to be read alone.
 const FILES: &str = "/etc/";
-const PROGRAMS: &str = "/usr/local/lib/";
+const PROGRAMS: &str = "/opt/karmaform/";
 /// What is for pods alone.
 const OF_PODS: [&str; 16] = [
     "inside",
@@ -103,8 +103,8 @@ pub(crate) fn children(member: &Arguments, whole: &estimator::Settings, settings
         let made = child(part_of("estimator_directory", key), "ssh_directory", [("path", path), ("mode", mode.into())]);
         at(made, &[])
     };
-    let [of_files, of_programs] = ["files", "programs"].map(|key| part_of("estimator_directory", key));
-    let mut children = vec![directory("files", below(FILES, ""), "0700"), directory("programs", below(PROGRAMS, ""), "0755")];
+    let [of_files, of_program] = ["files", "program"].map(|key| part_of("estimator_directory", key));
+    let mut children = vec![directory("files", below(FILES, ""), "0700"), directory("program", below(PROGRAMS, ""), "0755")];
     let mut triggers = BTreeMap::new();
     let mut first = Vec::new();
     let mut credentials = Vec::new();
@@ -121,7 +121,8 @@ pub(crate) fn children(member: &Arguments, whole: &estimator::Settings, settings
         triggers.insert(file.to_owned(), Arg::child(&path, "sha256"));
         first.push(path);
     }
-    let program_path = part("estimator_program");
+    // Not by the name that it had while it was below /usr: that one goes when nothing runs it any more.
+    let program_path = part("estimator_artifact");
     let program = below(PROGRAMS, &format!("/{PROGRAM}"));
     let made = child(
         program_path.clone(),
@@ -134,7 +135,7 @@ pub(crate) fn children(member: &Arguments, whole: &estimator::Settings, settings
             ("previous", below(PROGRAMS, "/previous")),
         ],
     );
-    children.push(at(made, &[of_programs]));
+    children.push(at(made, &[of_program]));
     triggers.insert("program".to_owned(), Arg::child(&program_path, "content_sha256"));
     first.push(program_path);
     let made = child(
