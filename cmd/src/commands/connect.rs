@@ -1,6 +1,8 @@
 //! `connect`: a way into a Kubernetes API that something in the state gives a connection to, for a person or for one program.
 //!
-//! Nothing is exposed for it: where the API is only inside a cluster, a local port leads there for as long as this runs.
+//! Nothing is exposed for it: where the API is only inside a cluster, or behind hosts, a local port leads there for as long as this runs.
+
+mod relay;
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -103,10 +105,13 @@ fn target(connection: &Object) -> Option<(&str, u16)> {
 }
 
 /// The local end of the way, if one is needed.
-async fn local_port(pool: &Pool, connection: &Object) -> Result<Option<SocketAddr>, Diagnostic> {
+async fn local_port(pool: &Arc<Pool>, connection: &Object) -> Result<Option<SocketAddr>, Diagnostic> {
     let Some(via) = connection.get("via").and_then(Value::as_entries) else { return Ok(None) };
     let (host, port) = target(connection).ok_or_else(no_address)?;
-    pool.forward(via, host, port).await.map(Some)
+    match relay::Ways::of(pool, via, host, port) {
+        Some(ways) => relay::listen(ways).await.map(Some),
+        None => pool.forward(via, host, port).await.map(Some),
+    }
 }
 
 fn no_address() -> Diagnostic {

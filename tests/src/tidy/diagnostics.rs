@@ -29,6 +29,7 @@ const UNSEEN: &[(&str, &str, &str)] = &[
     ("cmd/src/bundle/unseen.rs", "Nothing is changed here", "a bundle asks nothing to change"),
     ("cmd/src/cli.rs", "Invalid command line", "all that the flags of today can be used wrongly by has its own words"),
     ("cmd/src/backup/getting.rs", "The backup is gone", "it would have to go between two requests"),
+    ("cmd/src/commands/connect/relay.rs", "No local port", "this machine would have to be out of ports or open files"),
     ("cmd/src/drift/backups.rs", "No answer", "it is a part of \"Backups could not be looked at\""),
     ("cmd/src/drift/backups.rs", "A look for a backup ended early", "a task would have to panic"),
     ("cmd/src/testing/run.rs", "Not everything was applied", "whatever ends an apply without success has told an error"),
