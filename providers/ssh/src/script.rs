@@ -206,6 +206,30 @@ mod tests {
     }
 
     #[test]
+    fn what_a_reader_can_not_read_did_not_arrive() {
+        let whole = vec![7_u8; 100_000];
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(&whole).unwrap();
+        let packed = encoder.finish().unwrap();
+        let said = |before: &str, payload: &[u8]| {
+            let install = format!("install_file \"$at/file\" {} \"$(id -u):$(id -g)\" 0600 'gzip -dc'", crate::sum::sha256(&whole));
+            let body = format!("at=$(mktemp -d)\n( guard\n{before}\n{install} )\nended=$?\nls -A \"$at\"\nrm -r \"$at\"\nexit $ended");
+            let output = run(&Script::new(&body), payload, "");
+            let left = String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or_default().to_owned();
+            (output.reason().map(|(word, _)| word), left == "file")
+        };
+        let failed = |word: &str| (Some(word.to_owned()), false);
+        assert_eq!(said("", &packed), (None, true));
+        assert_eq!(said("", b"not at all"), failed("checksum"));
+        assert_eq!(said("", &packed[..packed.len() / 2]), failed("checksum"));
+        let mut spoiled = packed.clone();
+        spoiled[20..40].fill(0x55);
+        assert_eq!(said("", &spoiled), failed("checksum"));
+        // A full disk is no less one for that.
+        assert_eq!(said("ulimit -c 0; ulimit -f 1", &packed), failed("write"));
+    }
+
+    #[test]
     fn sudo_says_in_english_what_is_wrong() {
         let stand_ins = "at=$(mktemp -d) && printf '#!/bin/sh\\necho 1000\\n' >\"$at/id\" && \
              printf '#!/bin/sh\\necho \"sudo: $LC_ALL\" >&2\\n' >\"$at/sudo\" && chmod 755 \"$at/id\" \"$at/sudo\" || exit\n\

@@ -195,7 +195,8 @@ stage_file() {
   _name=${1##*/}
   rm -f "${1%/*}/.karmaform.$_name."??????
   kf_new=$(mktemp "${1%/*}/.karmaform.$_name.XXXXXX") || fail write "$1"
-  ${5:-cat} >"$kf_new" || fail write "$1"
+  # With a reader what fails to be written is the disk's fault, and what fails to be read is no more than not what was sent, which the sum tells.
+  if [ -n "$5" ]; then $5 | cat >"$kf_new"; else cat >"$kf_new"; fi || fail write "$1"
   _sum=$(sha256sum <"$kf_new") || fail write "$1"
   [ "${_sum%% *}" = "$2" ] || fail checksum "${_sum%% *}"
   chown "$3" "$kf_new" || fail owner "$3"
