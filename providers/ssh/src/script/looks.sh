@@ -47,24 +47,6 @@ among() {
   done
 }
 
-# unmounted: where /etc/fstab mounts a file system when the host starts, and none is. What is mounted is read once, and not by a shell, which reads byte
-# by byte: there may be thousands.
-unmounted() {
-  if [ ! -r "${kf_fstab:-/etc/fstab}" ] || [ ! -r /proc/self/mounts ]; then return 0; fi
-  _mounts=$kf_line$(sed 's/^[^ ]* \([^ ]*\) .*/\1/' /proc/self/mounts)$kf_line
-  while read -r _device _mount _type _options _rest || [ -n "$_device" ]; do
-    case $_device in '' | '#'*) continue ;; esac
-    case $_mount in / | '') continue ;; /*) ;; *) continue ;; esac
-    case ",$_options," in *,noauto,*) continue ;; esac
-    _mount=${_mount%/}
-    # Where a link leads there, it is mounted where that leads.
-    if ! is_mounted_at "$_mount" && ! is_mounted_at "$(readlink -f -- "$_mount" 2>/dev/null)"; then printf '%s\n' "$_mount"; fi
-  done <"${kf_fstab:-/etc/fstab}"
-}
-
-# is_mounted_at PATH: it is the root of a file system
-is_mounted_at() { case $_mounts in *"$kf_line$1$kf_line"*) [ -n "$1" ] ;; *) return 1 ;; esac; }
-
 # drop_ins UNIT...: files of an administrator that change what these units are, UNIT/FILE a line; whether systemd has read them by now or not.
 # Those that are not in /etc/systemd/system, of `systemctl set-property` and of `edit --runtime` for two, with their whole path.
 drop_ins() {

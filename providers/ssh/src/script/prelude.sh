@@ -160,6 +160,24 @@ is_empty() {
   done
 }
 
+# unmounted [noauto]: where /etc/fstab mounts a file system when the host starts, and none is; with the word also where it is mounted by hand alone. What
+# is mounted is read once, and not by a shell, which reads byte by byte: there may be thousands.
+unmounted() {
+  if [ ! -r "${kf_fstab:-/etc/fstab}" ] || [ ! -r /proc/self/mounts ]; then return 0; fi
+  _mounts=$kf_line$(sed 's/^[^ ]* \([^ ]*\) .*/\1/' /proc/self/mounts)$kf_line
+  while read -r _device _mount _type _options _rest || [ -n "$_device" ]; do
+    case $_device in '' | '#'*) continue ;; esac
+    case $_mount in / | '') continue ;; /*) ;; *) continue ;; esac
+    case ",$_options," in *,noauto,*) if [ "$1" != noauto ]; then continue; fi ;; esac
+    _mount=${_mount%/}
+    # Where a link leads there, it is mounted where that leads.
+    if ! is_mounted_at "$_mount" && ! is_mounted_at "$(readlink -f -- "$_mount" 2>/dev/null)"; then printf '%s\n' "$_mount"; fi
+  done <"${kf_fstab:-/etc/fstab}"
+}
+
+# is_mounted_at PATH: it is the root of a file system
+is_mounted_at() { case $_mounts in *"$kf_line$1$kf_line"*) [ -n "$1" ] ;; *) return 1 ;; esac; }
+
 # make_parents PATH: makes the directories above it that are missing, and remembers them
 make_parents() {
   case $1 in /*/*) ;; *) return 0 ;; esac

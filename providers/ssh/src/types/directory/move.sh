@@ -275,12 +275,13 @@ forget() {
 
 # is_mounted PATH: every file system that this host mounts on the way there is, so that nothing goes below where one will be
 is_mounted() {
-  if [ ! -r "${kf_fstab:-/etc/fstab}" ]; then return 0; fi
-  while read -r _device _mount _rest; do
-    case $_device in '' | '#'*) continue ;; esac
-    case $_mount in /) continue ;; /*) ;; *) continue ;; esac
-    case $1 in "$_mount" | "${_mount%/}"/*) is_mount "$_mount" || fail unmounted "$_mount" ;; esac
-  done <"${kf_fstab:-/etc/fstab}"
+  _unmounted=$(unmounted noauto)
+  while IFS= read -r _mount; do
+    if [ -z "$_mount" ]; then continue; fi
+    case $1 in "$_mount" | "$_mount"/*) fail unmounted "$_mount" ;; esac
+  done <<END
+$_unmounted
+END
 }
 
 # note_moved PLACE...: the state may never hear of it. Who has not heard of the move before this one either is led here at once.
