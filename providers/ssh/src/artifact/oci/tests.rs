@@ -29,6 +29,12 @@ impl Bench {
         Self { server: Server::start(), folder: tempfile::tempdir().unwrap() }
     }
 
+    /// Puts an image there, and gives it a name.
+    fn name(&self, tag: &str, image: &Made) {
+        self.server.push("a/b", image);
+        self.server.put(&format!("a/b/manifests/{tag}"), image.manifest.clone());
+    }
+
     fn log_in(&self, text: &str) {
         fs::write(self.folder.path().join("config.json"), text.replace("HOST", &self.server.address)).unwrap();
     }
@@ -77,8 +83,7 @@ fn a_file_comes_out_of_an_image_of_either_kind() {
     for docker in [false, true] {
         let bench = Bench::new();
         let made = program(LINUX, b"the program", docker);
-        bench.server.push("a/b", &made);
-        bench.server.put("a/b/manifests/v1", made.manifest.clone());
+        bench.name("v1", &made);
         assert_eq!(bench.get(&bench.supply(":v1", "/bin/tool")).unwrap(), "the program");
         let [_, middle, above, config] = &made.blobs[..] else { panic!() };
         assert_eq!(
@@ -105,8 +110,7 @@ fn a_file_comes_out_of_an_image_of_either_kind() {
 fn an_image_is_learned_once_in_a_run() {
     let bench = Bench::new();
     let made = program(LINUX, b"the program", false);
-    bench.server.push("a/b", &made);
-    bench.server.put("a/b/manifests/v1", made.manifest.clone());
+    bench.name("v1", &made);
     let store = bench.store();
     let wishes = ["/bin/tool", "tool", "stand-in", "below"].map(|m| bench.supply(":v1", m));
     let (a, b, c, d) =
@@ -149,8 +153,7 @@ fn hard_links_and_marks_count() {
     let below = layer(&[Item::File("bin/a", b"old"), Item::File("bin/b", b"gone"), Item::File("opt/c", b"gone")], true);
     let above = [Item::File("bin/.wh.b", b""), Item::File("opt/.wh..wh..opq", b""), Item::HardLink("bin/d", "bin/a")];
     let made = image(LINUX, &[below, layer(&above, true)], false);
-    bench.server.push("a/b", &made);
-    bench.server.put("a/b/manifests/v1", made.manifest.clone());
+    bench.name("v1", &made);
     let get = |member: &str| bench.get(&bench.supply(":v1", member));
     assert_eq!(get("/bin/d").unwrap(), "old");
     assert_eq!(get("d").unwrap(), "old");
@@ -163,8 +166,7 @@ fn hard_links_and_marks_count() {
 fn passwords_and_tokens_are_given_where_they_are_wanted() {
     let bench = Bench::new();
     let made = program(LINUX, b"the program", false);
-    bench.server.push("a/b", &made);
-    bench.server.put("a/b/manifests/v1", made.manifest.clone());
+    bench.name("v1", &made);
     let known = format!(r#"{{"auths": {{"HOST": {{"auth": "{BASIC}"}}}}}}"#);
     let check = |wants: Wants, config: &str, expected: Result<&str, &[&str]>| {
         bench.server.wants(wants.clone());
@@ -206,8 +208,7 @@ fn passwords_and_tokens_are_given_where_they_are_wanted() {
 fn a_registry_that_gives_no_more_is_asked_again_and_says_what_helps() {
     let bench = Bench::new();
     let made = program(LINUX, b"the program", false);
-    bench.server.push("a/b", &made);
-    bench.server.put("a/b/manifests/v1", made.manifest.clone());
+    bench.name("v1", &made);
     bench.server.wants(Wants::Patience);
     let store = bench.store();
     let why = read(&store, &bench.supply(":v1", "tool")).unwrap_err();
@@ -226,9 +227,8 @@ fn a_registry_that_gives_no_more_is_asked_again_and_says_what_helps() {
 fn who_holds_the_layers_learns_no_password() {
     let (bench, other) = (Bench::new(), Server::start());
     let made = program(LINUX, b"the program", false);
-    bench.server.push("a/b", &made);
+    bench.name("v1", &made);
     other.push("a/b", &made);
-    bench.server.put("a/b/manifests/v1", made.manifest.clone());
     bench.server.wants(Wants::Basic(BASIC));
     bench.server.sends_on_to(&other);
     bench.log_in(&format!(r#"{{"auths": {{"HOST": {{"auth": "{BASIC}"}}}}}}"#));
@@ -241,8 +241,7 @@ fn who_holds_the_layers_learns_no_password() {
 fn what_is_damaged_is_not_used_and_not_kept() {
     let bench = Bench::new();
     let made = program(LINUX, b"the program", false);
-    bench.server.push("a/b", &made);
-    bench.server.put("a/b/manifests/v1", made.manifest.clone());
+    bench.name("v1", &made);
     let [_, middle, above, _] = &made.blobs[..] else { panic!() };
     let path = format!("a/b/blobs/sha256:{}", middle.sum());
     let mut other = middle.clone();
@@ -271,11 +270,7 @@ fn what_is_damaged_is_not_used_and_not_kept() {
 #[test]
 fn what_can_not_be_used_is_said() {
     let bench = Bench::new();
-    let put = |tag: &str, layers: &[Part]| {
-        let made = image(LINUX, layers, false);
-        bench.server.push("a/b", &made);
-        bench.server.put(&format!("a/b/manifests/{tag}"), made.manifest);
-    };
+    let put = |tag: &str, layers: &[Part]| bench.name(tag, &image(LINUX, layers, false));
     let plain = layer(&[Item::File("bin/tool", b"x")], false);
     put("zstd", &[Part::new("application/vnd.oci.image.layer.v1.tar+zstd", "x")]);
     put("hidden", &[Part::new(&plain.kind, [0x28, 0xb5, 0x2f, 0xfd, 0])]);
