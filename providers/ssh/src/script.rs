@@ -36,13 +36,16 @@ impl Script {
     /// The fixed words that read the script and carry it out. They hold nothing but its length. What sudo says is read here, so it is to say it in English.
     pub(crate) fn bootstrap(&self, sudo: bool) -> String {
         let length = self.text.len();
+        // Some take more off a pipe than they are asked for, and the payload would have lost its beginning: that of busybox, which has no version.
+        let read =
+            format!("if head --version </dev/null >/dev/null 2>&1; then head -c {length}; else dd bs=1 count={length} 2>/dev/null; fi");
         if sudo {
             format!(
                 "sh -c 'if [ \"$(id -u)\" = 0 ]; then exec sh -c \"$1\"; else LC_ALL=C; export LC_ALL; exec sudo -n -- sh -c \"$1\"; fi' sh \
-                 'eval \"$(head -c {length})\"'"
+                 'eval \"$({read})\"'"
             )
         } else {
-            format!("sh -c 'eval \"$(head -c {length})\"'")
+            format!("sh -c 'eval \"$({read})\"'")
         }
     }
 
@@ -158,6 +161,21 @@ mod tests {
         let output = run(&Script::new("sleep 0.05; wc -c; exit 7"), &payload, "echo noise; echo more >&2;");
         assert_eq!((output.status, String::from_utf8_lossy(&output.stdout).trim()), (7, "200000"));
         assert_eq!(output.stderr, "more\n");
+    }
+
+    #[test]
+    fn a_head_that_reads_too_far_is_not_asked() {
+        let stand_in = "at=$(mktemp -d) && printf '#!/bin/sh\\n[ \"$1\" = -c ] && cat\\n' >\"$at/head\" && chmod 755 \"$at/head\" || exit\nPATH=$at:$PATH ";
+        let output = run(&Script::new("wc -c; rm -r \"${PATH%%:*}\""), &[7; 20_000], stand_in);
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "20000");
+    }
+
+    #[test]
+    fn a_flock_that_does_not_know_how_long_to_wait_locks() {
+        let stand_in = "at=$(mktemp -d) && printf '#!/bin/sh\\ncase \" $* \" in *\" -w \"*) exit 1 ;; esac\\nPATH=${PATH#*:} exec flock \"$@\"\\n' >\"$at/flock\" \
+                        && chmod 755 \"$at/flock\" || exit\nPATH=$at:$PATH ";
+        let output = run(&Script::new("locked echo done; rm -r \"${PATH%%:*}\""), b"", stand_in);
+        assert_eq!((output.status, output.stdout.as_slice()), (0, &b"done\n"[..]));
     }
 
     #[test]

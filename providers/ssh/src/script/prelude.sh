@@ -40,11 +40,14 @@ say_full() {
 kf_locked=
 locked() {
   if [ -z "$kf_locked" ] && command -v flock >/dev/null 2>&1; then
-    ( flock -w 30 9 || fail locked; kf_locked=1; "$@" ) 9</var/lib || exit
+    ( take_lock 30 9 || fail locked; kf_locked=1; "$@" ) 9</var/lib || exit
   else
     "$@"
   fi
 }
+
+# take_lock SECONDS DESCRIPTOR: who has it is waited for so long. Not every flock knows how long to wait: that of busybox does not.
+take_lock() { timeout "$1" flock "$2"; }
 
 # is_owned KIND IDENTITY
 is_owned() {
@@ -274,7 +277,7 @@ stay() {
   kf_held=$1
   if [ -f "$kf_run" ] && command -v flock >/dev/null 2>&1; then
     # With "command" the script goes on if the file went away just now: then there is nothing to hold.
-    command exec 8<"$kf_run" && flock -s -w 1 8
+    command exec 8<"$kf_run" && timeout 1 flock -s 8
   fi
 }
 

@@ -283,7 +283,7 @@ pub(super) fn script(change: &Change) -> String {
     let endings: Vec<&str> = items(after, "moves_with").collect();
     format!(
         "unit={}\nneeded={needed}\nendings={}\nspare={SPARE}\n{FUNCTIONS}\n(\n\
-         if command -v flock >/dev/null 2>&1; then flock -w 30 7 || fail locked; fi\nmove {}\n) 7<\"${{kf_lock:-/var}}\" || exit\n",
+         if command -v flock >/dev/null 2>&1; then take_lock 30 7 || fail locked; fi\nmove {}\n) 7<\"${{kf_lock:-/var}}\" || exit\n",
         quote(text(after, "stopped_unit").unwrap_or_default()),
         quote(&endings.join(" ")),
         places.join(" "),
