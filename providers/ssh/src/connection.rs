@@ -11,6 +11,8 @@ use crate::values::{boolean, number, text};
 pub(crate) const PROVIDER: &str = "ssh";
 
 const PORT: u16 = 22;
+/// The keys that all users of this machine know.
+const OF_ALL: &str = "/etc/ssh/ssh_known_hosts";
 const CONNECT_TIMEOUT: i64 = 10;
 
 /// Everything needed to connect. Holds secrets, so it has no `Debug`.
@@ -25,7 +27,7 @@ pub(crate) struct Options {
     /// With what.
     pub(crate) credentials: Credentials,
     /// Where host keys are looked up.
-    pub(crate) known_hosts_file: PathBuf,
+    pub(crate) known_hosts: Vec<PathBuf>,
     /// The one host key that is right, instead of that file.
     pub(crate) host_key: Option<String>,
     /// Scripts run through `sudo -n`.
@@ -75,7 +77,11 @@ pub(crate) fn attributes() -> Vec<Attribute> {
             Type::Bool,
             "Whether to use the SSH agent. By default it is used, with the usual key files, if no other way to log in is given.",
         ),
-        Attribute::optional("known_hosts_file", Type::String, "File with the keys of known hosts; \"~/.ssh/known_hosts\" by default."),
+        Attribute::optional(
+            "known_hosts_file",
+            Type::String,
+            "File with the keys of known hosts; \"~/.ssh/known_hosts\" and \"/etc/ssh/ssh_known_hosts\" by default.",
+        ),
         Attribute::optional(
             "host_key",
             Type::String,
@@ -121,22 +127,27 @@ impl Options {
             let Some(entries) = value.as_entries() else {
                 return Err(Diagnostic::error("Bastion is no object", "The argument \"bastion\" must be an object with an \"address\"."));
             };
-            let mut jump = Self::layered(&[entries], options.home.clone())?;
-            if jump.credentials.is_empty() {
-                jump.credentials = options.credentials.clone();
-            }
-            if text(entries, "user").is_none() {
-                jump.user.clone_from(&options.user);
-            }
-            if text(entries, "known_hosts_file").is_none() {
-                jump.known_hosts_file.clone_from(&options.known_hosts_file);
-            }
-            if let Some(further) = entries.get("bastion").filter(|b| !b.is_null()).and_then(Value::as_entries) {
-                jump.bastion = Some(Box::new(Self::new(further, &Object::new())?));
-            }
-            options.bastion = Some(Box::new(jump));
+            options.bastion = Some(Box::new(options.jump(entries)?));
         }
         Ok(options)
+    }
+
+    /// A host to go through on the way to this one. What it does not say about logging in is as it is here.
+    fn jump(&self, entries: &Object) -> Result<Self, Diagnostic> {
+        let mut jump = Self::layered(&[entries], self.home.clone())?;
+        if jump.credentials.is_empty() {
+            jump.credentials = self.credentials.clone();
+        }
+        if text(entries, "user").is_none() {
+            jump.user.clone_from(&self.user);
+        }
+        if text(entries, "known_hosts_file").is_none() {
+            jump.known_hosts.clone_from(&self.known_hosts);
+        }
+        if let Some(further) = entries.get("bastion").filter(|b| !b.is_null()).and_then(Value::as_entries) {
+            jump.bastion = Some(Box::new(jump.jump(further)?));
+        }
+        Ok(jump)
     }
 
     fn layered(layers: &[&Object], home: Option<PathBuf>) -> Result<Self, Diagnostic> {
@@ -176,9 +187,10 @@ impl Options {
                 password: string("password"),
                 agent: flag("agent"),
             },
-            known_hosts_file: path("known_hosts_file")
-                .or_else(|| home.as_ref().map(|h| h.join(".ssh/known_hosts")))
-                .unwrap_or_else(|| PathBuf::from("/etc/ssh/ssh_known_hosts")),
+            known_hosts: match path("known_hosts_file") {
+                Some(given) => vec![given],
+                None => home.as_ref().map(|h| h.join(".ssh/known_hosts")).into_iter().chain([PathBuf::from(OF_ALL)]).collect(),
+            },
             host_key: string("host_key"),
             connect_timeout: Duration::from_secs(seconds),
             bastion: None,
@@ -262,6 +274,31 @@ mod tests {
         let options = Options::new(&arguments, &Object::new()).ok().unwrap();
         let jump = options.bastion.unwrap();
         assert_eq!((jump.user.as_str(), jump.place().as_str(), jump.credentials.password.as_deref()), ("ops", "jump:2222", Some("pw")));
+    }
+
+    #[test]
+    fn every_host_on_the_way_logs_in_as_the_one_behind_it_does() {
+        let bastions = |further: Value| Value::object([("address", "near".into()), ("user", "jump".into()), ("bastion", further)]);
+        let further = Value::object([("address", "far".into())]);
+        let defaults = object(&[("known_hosts_file", "/k".into())]);
+        let arguments =
+            object(&[("address", "h".into()), ("user", "ops".into()), ("password", "pw".into()), ("bastion", bastions(further))]);
+        let near = Options::new(&arguments, &defaults).ok().unwrap().bastion.unwrap();
+        let far = near.bastion.clone().unwrap();
+        assert_eq!((near.user.as_str(), far.user.as_str(), far.place().as_str()), ("jump", "jump", "far"));
+        assert_eq!(far.credentials.password.as_deref(), Some("pw"));
+        assert_eq!(far.known_hosts, [PathBuf::from("/k")]);
+    }
+
+    #[test]
+    fn keys_of_hosts_are_looked_up_where_others_look_too() {
+        let known = |more: &[(&str, Value)]| {
+            let mut arguments = object(&[("address", "h".into())]);
+            arguments.extend(object(more));
+            Options::layered(&[&arguments], Some(PathBuf::from("/home/a"))).ok().unwrap().known_hosts
+        };
+        assert_eq!(known(&[]), ["/home/a/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"].map(PathBuf::from));
+        assert_eq!(known(&[("known_hosts_file", "~/k".into())]), ["/home/a/k"].map(PathBuf::from));
     }
 
     #[test]

@@ -33,19 +33,28 @@ impl KnownKeys {
             })?;
             return Ok(Self { keys: vec![key], revoked: Vec::new(), source: "the argument \"host_key\"".to_owned(), pinned: true });
         }
-        let source = options.known_hosts_file.display().to_string();
-        let text = match fs::read(&options.known_hosts_file) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(e) if e.kind() == ErrorKind::NotFound => String::new(),
-            Err(e) => return Err(Diagnostic::error("File of known hosts can't be read", format!("{source}: {e}."))),
-        };
-        let mut known = Self { keys: Vec::new(), revoked: Vec::new(), source, pinned: false };
-        known.read(&text, &known_name(&options.address, options.port));
+        let name = known_name(&options.address, options.port);
+        let mut known = Self { keys: Vec::new(), revoked: Vec::new(), source: String::new(), pinned: false };
+        for (at, file) in options.known_hosts.iter().enumerate() {
+            let source = file.display().to_string();
+            let text = match fs::read(file) {
+                Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                // What is there for all users beside it ssh does without, too, where it may not read it.
+                Err(e) if at > 0 || e.kind() == ErrorKind::NotFound => String::new(),
+                Err(e) => return Err(Diagnostic::error("File of known hosts can't be read", format!("{source}: {e}."))),
+            };
+            let is_new = known.keys.is_empty() && known.revoked.is_empty();
+            known.read(&text, &name);
+            // Where one is found, else where one is to be put.
+            if known.source.is_empty() || (is_new && !(known.keys.is_empty() && known.revoked.is_empty())) {
+                known.source = source;
+            }
+        }
         Ok(known)
     }
 
-    /// Takes the lines about `name`. Only the question whether a line is about it (plain, in a list, hashed) goes to libssh2, line by
-    /// line: given the whole file, it refuses all of it for one bad line, and takes keys of another kind for changed ones.
+    /// Takes the lines about `name`. Only the question whether a line is about it (plain, in a list, hashed; patterns it does not know) goes to
+    /// libssh2, line by line: given the whole file, it refuses all of it for one bad line, and takes keys of another kind for changed ones.
     fn read(&mut self, text: &str, name: &str) {
         for line in text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
             let (marker, line) = match line.strip_prefix('@') {
@@ -108,7 +117,8 @@ impl KnownKeys {
 
 /// How a known_hosts file names a host.
 fn known_name(address: &str, port: u16) -> String {
-    if port == 22 { address.to_owned() } else { format!("[{address}]:{port}") }
+    let address = address.to_lowercase();
+    if port == 22 { address } else { format!("[{address}]:{port}") }
 }
 
 /// `kind base64 [comment]`
@@ -122,13 +132,39 @@ fn parse_key(text: &str) -> Option<(String, Vec<u8>)> {
 }
 
 fn is_about(line: &str, name: &str) -> bool {
+    let list = line.split_whitespace().next().unwrap_or_default();
+    let is_hashed = list.starts_with('|');
+    if !is_hashed && list.contains(['*', '?', '!']) {
+        return is_meant(&list.to_lowercase(), name);
+    }
+    // Names are the same in capital letters; hashes are made of small ones.
+    let line = if is_hashed { line.to_owned() } else { format!("{}{}", list.to_lowercase(), line.strip_prefix(list).unwrap_or_default()) };
     let check = || -> Result<CheckResult, ssh2::Error> {
         let session = Session::new()?;
         let mut one = session.known_hosts()?;
-        one.read_str(line, KnownHostFileKind::OpenSSH)?;
+        one.read_str(&line, KnownHostFileKind::OpenSSH)?;
         Ok(one.check(name, b"no key is like this"))
     };
     matches!(check(), Ok(CheckResult::Mismatch | CheckResult::Match))
+}
+
+/// Whether a list of patterns means a host: one of it does, and none that begins with "!". Source: sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT".
+fn is_meant(list: &str, name: &str) -> bool {
+    let (not, those): (Vec<&str>, Vec<&str>) = list.split(',').partition(|pattern| pattern.starts_with('!'));
+    those.iter().any(|pattern| fits(pattern, name)) && !not.iter().any(|pattern| fits(pattern.trim_start_matches('!'), name))
+}
+
+/// "*" stands for anything, "?" for one character.
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut rest = pattern.chars();
+    match rest.next() {
+        None => name.is_empty(),
+        Some('*') => name.char_indices().map(|(at, _)| at).chain([name.len()]).any(|at| fits(rest.as_str(), &name[at..])),
+        Some(first) => {
+            let mut left = name.chars();
+            left.next().is_some_and(|c| first == '?' || c == first) && fits(rest.as_str(), left.as_str())
+        }
+    }
 }
 
 /// As `ssh-keygen -l` prints it.
@@ -138,7 +174,10 @@ pub(super) fn fingerprint(key: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use karmaform_model::Object;
+
     use super::*;
+    use crate::values::object;
 
     const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHa3NJSMTzlTKwZEEKf2fwHWemjF5+RNzAvdmunK6ETz";
 
@@ -157,6 +196,31 @@ mod tests {
         assert_eq!(found(&format!("[h1]:2222 {KEY}"), "h1"), (0, 0));
         assert_eq!(found(&format!("h1 {KEY}"), "[h1]:2222"), (0, 0));
         assert_eq!(found(&format!("# h1\nh1 rubbish\n@revoked h1 {KEY}\n@cert-authority h1 {KEY}\n"), "h1"), (0, 1));
+    }
+
+    #[test]
+    fn keys_for_all_users_are_done_without_where_they_can_not_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        // Which root can't read as a file either.
+        let (own, unreadable) = (folder.path().join("own"), folder.path().to_path_buf());
+        fs::write(&own, format!("h1 {KEY}\n")).unwrap();
+        let mut options = Options::new(&object([("address", "h1".into())]), &Object::new()).ok().unwrap();
+        options.known_hosts = vec![own, unreadable.clone()];
+        assert_eq!(KnownKeys::load(&options).ok().unwrap().keys.len(), 1);
+        options.known_hosts = vec![unreadable];
+        assert_eq!(KnownKeys::load(&options).err().unwrap().summary, "File of known hosts can't be read");
+    }
+
+    #[test]
+    fn patterns_and_capital_letters_count_as_they_do_for_ssh() {
+        assert_eq!(found(&format!("*.example.org,10.0.0.? {KEY}"), "a.b.example.org"), (1, 0));
+        assert_eq!(found(&format!("*.example.org,10.0.0.? {KEY}"), "10.0.0.7"), (1, 0));
+        assert_eq!(found(&format!("*.example.org,10.0.0.? {KEY}"), "10.0.0.77"), (0, 0));
+        assert_eq!(found(&format!("*.example.org,!b.example.org {KEY}"), "b.example.org"), (0, 0));
+        assert_eq!(found(&format!("[*.example.org]:2222 {KEY}"), "[a.example.org]:2222"), (1, 0));
+        assert_eq!(found(&format!("@revoked * {KEY}"), "h1"), (0, 1));
+        assert_eq!(found(&format!("H1,Other {KEY}"), "h1"), (1, 0));
+        assert_eq!((known_name("H1.Example", 22), known_name("H1", 2222)), ("h1.example".to_owned(), "[h1]:2222".to_owned()));
     }
 
     #[test]
