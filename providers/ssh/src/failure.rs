@@ -6,7 +6,7 @@ mod running;
 
 pub(crate) use connecting::{
     at_bastion, behind_bastion, handshake, host_key_changed, host_key_revoked, host_key_unknown, key_unreadable, log_in_refused, lost,
-    no_route, passphrase_missing, passphrase_wrong, refused, unreachable, unresolved,
+    no_route, passphrase_missing, passphrase_wrong, refused, too_many_keys, unreachable, unresolved,
 };
 pub(crate) use running::{MAKE_ROOM, abandoned, did_not_run, failed, foreign, garbled, no_channel, thread_ended, timed_out};
 

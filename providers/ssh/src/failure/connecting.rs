@@ -117,6 +117,14 @@ pub(crate) fn log_in_refused(place: &str, user: &str, tried: &[String], accepted
         .with_hint("Check the user, and that the public key stands in the user's authorized_keys on the host.")
 }
 
+/// The connection ended while one key of an agent after the other was offered.
+pub(crate) fn too_many_keys(lost: Diagnostic, count: usize) -> Diagnostic {
+    lost.with_hint(format!(
+        "The agent has {count} keys, and a server ends a log-in after some that it does not want (\"MaxAuthTries\", 6 by default): give \
+         \"private_key_file\", or leave in the agent what this host wants (\"ssh-add -d\")."
+    ))
+}
+
 /// It happened at the bastion.
 pub(crate) fn at_bastion(mut error: Diagnostic, place: &str) -> Diagnostic {
     error.detail = format!("At the bastion {place}: {}", error.detail);
@@ -133,6 +141,14 @@ pub(crate) fn behind_bastion(place: &str, address: &str, port: u16, why: &str) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_in_that_ends_after_many_keys_says_what_may_have_ended_it() {
+        let told = too_many_keys(lost("h", "it was closed"), 9);
+        assert_eq!((told.summary.as_str(), told.retryable), ("Connection to the host was lost", true));
+        let says = |h: &String| h.contains("9 keys") && h.contains("MaxAuthTries") && h.contains("or leave in the agent");
+        assert!(told.hints.iter().any(says), "{:?}", told.hints);
+    }
 
     #[test]
     fn a_server_that_speaks_no_ssh_is_asked_again_and_named() {

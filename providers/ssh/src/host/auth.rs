@@ -19,6 +19,9 @@ const KEY_UNUSABLE: ErrorCode = ErrorCode::Session(-16);
 /// libssh2: the passphrase is wrong. Only said of the older formats; a wrong one for a newer key makes that "unusable".
 const PASSPHRASE_WRONG: ErrorCode = ErrorCode::Session(-48);
 
+/// So many keys of an agent no server minds.
+const FEW: usize = 2;
+
 /// A private key that was read.
 struct PrivateKey {
     /// Where it came from, for messages.
@@ -140,13 +143,14 @@ pub(super) fn log_in(session: &Session, options: &Options, credentials: &Credent
         }
     }
     if credentials.agent {
-        match with_agent(session, user) {
+        let mut offered = 0;
+        match with_agent(session, user, &mut offered) {
             Ok(true) => return Ok(()),
             Ok(false) => tried.push("every key of the agent".to_owned()),
             Err(why) => tried.push(format!("the agent (which failed: {why})")),
         }
         if let Some(error) = lost(session) {
-            return Err(error);
+            return Err(if offered > FEW { failure::too_many_keys(error, offered) } else { error });
         }
     }
     if let Some(password) = &given.password {
@@ -161,12 +165,16 @@ pub(super) fn log_in(session: &Session, options: &Options, credentials: &Credent
     Err(failure::log_in_refused(&options.place(), user, &tried, &accepted))
 }
 
-fn with_agent(session: &Session, user: &str) -> Result<bool, String> {
+/// Offers one key after the other, and counts them.
+fn with_agent(session: &Session, user: &str, offered: &mut usize) -> Result<bool, String> {
     let mut agent = session.agent().map_err(|e| e.message().to_owned())?;
     agent.connect().map_err(|e| e.message().to_owned())?;
     agent.list_identities().map_err(|e| e.message().to_owned())?;
     let identities = agent.identities().map_err(|e| e.message().to_owned())?;
-    Ok(identities.iter().any(|identity| agent.userauth(user, identity).is_ok()))
+    Ok(identities.iter().any(|identity| {
+        *offered += 1;
+        agent.userauth(user, identity).is_ok()
+    }))
 }
 
 /// The password, asked for in either way that servers have.
