@@ -172,6 +172,13 @@ mod tests {
     }
 
     #[test]
+    fn what_a_package_manager_makes_is_not_for_root_alone() {
+        let script = format!("umask 077\n{FUNCTIONS}\npatiently sh -c umask\necho \"$said\"");
+        let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "0022\n", "{output:?}");
+    }
+
+    #[test]
     fn a_package_that_was_there_is_used_as_it_is() {
         let mut seen = Seen { place: "h".to_owned(), ..Seen::default() };
         let identity = object([("name", "haproxy".into())]);

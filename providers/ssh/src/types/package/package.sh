@@ -23,10 +23,11 @@ packaging() {
   fi
 }
 
-# patiently COMMAND...: $said is what it prints. Of the locks of dpkg and apt only some are waited for by the tools themselves.
+# patiently COMMAND...: $said is what it prints. Of the locks of dpkg and apt only some are waited for by the tools themselves. What they make, their lists
+# for one, is for everybody to read, unlike what is ours.
 patiently() {
   for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
-    said=$("$@" </dev/null 2>&1) && return
+    said=$(umask 022; "$@" </dev/null 2>&1) && return
     _status=$?
     case $said in *'Could not get lock'* | *'lock was locked'* | *'lock is locked'*) sleep 10 ;; *) return "$_status" ;; esac
   done
