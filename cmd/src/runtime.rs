@@ -131,12 +131,7 @@ impl Interrupt {
         }
         if self.manner.load(Ordering::SeqCst) == AT_ONCE || self.is_set() {
             // The kernel releases the lock; the journal is whole.
-            // Not `leave`: whoever holds the output may be the one that hangs.
-            crate::hidden::restore();
-            if self.is_set() {
-                let _ = rustix::io::write(rustix::stdio::stderr(), self.last_words().as_bytes());
-            }
-            signal_hook::low_level::exit(1);
+            end_at_once(&if self.is_set() { self.last_words() } else { String::new() });
         }
         self.set();
     }
@@ -212,6 +207,13 @@ pub fn leave(code: i32) -> ! {
     let _ = std::io::stdout().flush();
     let _ = std::io::stderr().flush();
     signal_hook::low_level::exit(code)
+}
+
+/// Ends the process in the middle, with these words. Not [`leave`]: whoever holds the output may be the one that hangs.
+pub(crate) fn end_at_once(words: &str) -> ! {
+    crate::hidden::restore();
+    let _ = rustix::io::write(rustix::stdio::stderr(), words.as_bytes());
+    signal_hook::low_level::exit(1)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! One look at a state: the backend, its lock, and what a dead run left in the journal.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use karmaform_engine::{Recovery, recover};
 use karmaform_model::{
@@ -13,8 +14,12 @@ use crate::flags::LockFlags;
 use crate::locking::{lock, refused};
 use crate::policies::Overrides;
 use crate::project::is_configuration;
+use crate::runtime::end_at_once;
 use crate::wiring::{DEFAULT_WORKSPACE, OpenBackend};
 use crate::workspace;
+
+/// So long somebody who was asked and answered with Ctrl-C waits until the lock is released.
+const RELEASE: Duration = Duration::from_secs(10);
 
 /// A backend that is open, with the state as it was read.
 pub(crate) struct Session {
@@ -172,6 +177,31 @@ impl Session {
         Ok(())
     }
 
+    /// Asks somebody while the lock is held. A signal meanwhile ends everything, as nothing is under way, but not before the lock is released: whoever
+    /// comes next would have to wait until its lease is over, or to remove it by hand where it has none.
+    pub(crate) fn while_asking<T>(&self, app: &mut App, ask: impl FnOnce(&mut App) -> T) -> T {
+        let Some((id, alive)) = &self.lock else { return ask(app) };
+        let (backend, place, id) = (Arc::clone(&self.open.backend), self.open.place.clone(), id.clone());
+        let (interrupt, is_lost) = (app.interrupt.clone(), alive.as_ref().map(KeepAlive::losing));
+        let _asking = app.interrupt.ask_first();
+        let release = app.executor.spawn(async move {
+            interrupt.wait().await;
+            // That was no signal: this run hears of it when it was answered.
+            if is_lost.is_some_and(|is_lost| is_lost()) {
+                return;
+            }
+            let problem = match tokio::time::timeout(RELEASE, backend.unlock(&id)).await {
+                Ok(Ok(())) => String::new(),
+                Ok(Err(error)) => format!(" {}", not_released(&place, &error.to_string())),
+                Err(_) => format!(" {}", not_released(&place, "there was no answer in time")),
+            };
+            end_at_once(&format!("\nInterrupted before an answer was given.{problem}\n"));
+        });
+        let answer = ask(app);
+        release.abort();
+        answer
+    }
+
     /// Writes this state in the place of the one that was read, and empties the journal: what is in it is in the state that was changed.
     ///
     /// # Errors
@@ -223,10 +253,14 @@ impl Session {
         if let Some(lost) = lost {
             app.show(&lost.into());
         } else if let Err(error) = app.executor.block_on(self.open.backend.unlock(&id)) {
-            let detail = format!("The lock of the state at {} could not be released: {error}.", self.open.place);
+            let detail = not_released(&self.open.place, &error.to_string());
             app.show(&Diagnostic::warning("Error releasing the state lock", detail).into());
         }
     }
+}
+
+fn not_released(place: &str, why: &str) -> String {
+    format!("The lock of the state at {place} could not be released: {why}.")
 }
 
 /// A digest of the files of the configuration, in hexadecimal digits.

@@ -74,6 +74,15 @@ impl Asking {
         (self.child.wait().expect("a process").code(), self.text())
     }
 
+    /// Gives no answer but a signal, and tells the same.
+    pub(crate) fn signalled(mut self, signal: &str) -> (Option<i32>, String) {
+        // Held until it has ended: the end of its input would be an answer.
+        let _input = self.child.stdin.take();
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().expect("kill").success(), "it has ended before {signal}");
+        (self.child.wait().expect("a process").code(), self.text())
+    }
+
     /// SIGKILL.
     pub(crate) fn kill(self) {}
 }

@@ -106,6 +106,18 @@ fn a_lock_of_the_dead_is_removed_by_hand() {
 }
 
 #[test]
+fn who_is_interrupted_while_it_asks_leaves_no_lock() {
+    let server = GitLab::start();
+    let project = project(&server.backend("interrupted"), 3);
+    for signal in ["-INT", "-TERM"] {
+        let (code, said) = Asking::start(&project).asks().signalled(signal);
+        assert!(code == Some(1) && said.ends_with("\nInterrupted before an answer was given.\n"), "{signal}: {said}");
+        assert!(server.states().get("interrupted").is_none_or(|kept| kept.lock.is_none()), "{signal}");
+    }
+    project.apply();
+}
+
+#[test]
 fn who_lost_its_lock_does_nothing() {
     let server = GitLab::start();
     let backend = server.backend("lost");
