@@ -124,9 +124,9 @@ impl Interrupt {
     }
 
     /// Ctrl-C says twice that it is meant. Whoever manages processes repeats SIGTERM until they have ended (Argo Workflows every ten seconds), and
-    /// means no more by the second one than by the first.
+    /// means no more by the second one than by the first. So does a terminal that goes away: its shell and the kernel both tell.
     fn on_signal(&self, kind: SignalKind) {
-        if kind == SignalKind::terminate() && self.is_set() && self.manner.load(Ordering::SeqCst) == ASK_FIRST {
+        if kind != SignalKind::interrupt() && self.is_set() && self.manner.load(Ordering::SeqCst) == ASK_FIRST {
             return;
         }
         if self.manner.load(Ordering::SeqCst) == AT_ONCE || self.is_set() {
@@ -174,9 +174,11 @@ impl Executor {
         self.tokio.spawn(future).abort_handle()
     }
 
-    /// Listens to Ctrl-C and SIGTERM from now on.
+    /// Listens to Ctrl-C, SIGTERM and SIGHUP from now on; to the last not if it is ignored, as below `nohup`.
     pub(crate) fn listen(&self, interrupt: &Interrupt) {
-        for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
+        let status = std::fs::read_to_string("/proc/self/status");
+        let hangup = status.is_ok_and(|status| !ignores_hangup(&status)).then(SignalKind::hangup);
+        for kind in [SignalKind::interrupt(), SignalKind::terminate()].into_iter().chain(hangup) {
             let interrupt = interrupt.clone();
             self.tokio.spawn(async move {
                 let Ok(mut signals) = signal(kind) else { return };
@@ -191,6 +193,12 @@ impl Executor {
     pub(crate) fn close(self) {
         self.tokio.shutdown_background();
     }
+}
+
+/// True if SIGHUP, the first signal, is among those that a process ignores, by its `/proc/PID/status` (proc(5)).
+fn ignores_hangup(status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// Ends after so many milliseconds of real time.
@@ -231,6 +239,24 @@ mod tests {
         interrupt.on_signal(SignalKind::terminate());
         drop(around);
         assert_eq!(interrupt.manner.load(Ordering::SeqCst), AT_ONCE);
+    }
+
+    #[test]
+    fn what_is_repeated_means_no_more_by_it() {
+        let interrupt = Interrupt::default();
+        let _asking = interrupt.ask_first();
+        // This process would end here, and with it the test.
+        for kind in [SignalKind::hangup(), SignalKind::hangup(), SignalKind::terminate(), SignalKind::terminate()] {
+            interrupt.on_signal(kind);
+        }
+        assert!(interrupt.is_set());
+    }
+
+    #[test]
+    fn it_is_seen_whether_a_lost_terminal_ends_it() {
+        assert!(ignores_hangup("SigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\n"));
+        assert!(!ignores_hangup("SigBlk:\t0000000000000001\nSigIgn:\t0000000000001000\n"));
+        assert!(!ignores_hangup(""));
     }
 
     #[test]

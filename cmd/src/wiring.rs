@@ -39,7 +39,7 @@ pub struct Wiring {
     pub ids: Arc<dyn Fn() -> String + Send + Sync>,
     /// Makes `-chdir` true for providers too, which read relative paths.
     pub enter: fn(&Path) -> io::Result<()>,
-    /// Listen to Ctrl-C and SIGTERM.
+    /// Listen to Ctrl-C, SIGTERM and SIGHUP.
     pub signals: bool,
 }
 
