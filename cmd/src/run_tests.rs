@@ -8,6 +8,7 @@ mod imports;
 mod in_the_way;
 mod interrupted;
 mod leniency;
+mod locks;
 mod moved;
 mod policies;
 mod profile;

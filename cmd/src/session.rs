@@ -105,9 +105,10 @@ impl Session {
         let who = information(app, &open, "OperationTypePlan");
         match app.executor.block_on(open.backend.lock(&who)) {
             Ok(id) => {
-                let session = Self::read(app, open)?;
-                let _ = app.executor.block_on(session.open.backend.unlock(&id));
-                Ok(session)
+                let backend = Arc::clone(&open.backend);
+                let session = Self::read(app, open);
+                let _ = app.executor.block_on(backend.unlock(&id));
+                session
             }
             Err(BackendError::Locked(holder)) => {
                 let mut session = Self::without_journal(app, open)?;
