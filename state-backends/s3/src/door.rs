@@ -72,7 +72,10 @@ impl Door {
             let credential = self.access.credentials.get().await?;
             let signature = Signature { credential: &credential, service: "s3", region: &self.place.region };
             let reply = self.access.client.send(ask, Some(signature)).await.map_err(|failure| words::unreachable(&self.place, &failure))?;
-            let ended = || ["ExpiredToken", "InvalidToken", "TokenRefreshRequired"].contains(&Refusal::of(&reply).code.as_str());
+            // The answer to a HEAD has no body that could say it.
+            let code = || Refusal::of(&reply).code;
+            let ended =
+                || ask.method == Method::HEAD || ["ExpiredToken", "InvalidToken", "TokenRefreshRequired"].contains(&code().as_str());
             if !(again && matches!(reply.status.as_u16(), 400 | 401 | 403) && ended()) {
                 return Ok(reply);
             }

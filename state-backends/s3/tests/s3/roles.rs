@@ -136,6 +136,24 @@ async fn credentials_that_were_taken_back_are_asked_for_anew_once() {
 }
 
 #[tokio::test]
+async fn credentials_that_were_taken_back_keep_no_lock_from_being_released() {
+    let issued = AtomicUsize::new(0);
+    let fake = Fake::new(move |_, seen| match seen.path.as_str() {
+        "/" => role("AssumeRole", issued.fetch_add(1, Ordering::Relaxed), 3600),
+        // As Amazon's: what answers a HEAD has no body.
+        _ if signer(seen).starts_with("ROLE0") && seen.method == "HEAD" => Act::Answer(400, vec![], String::new()),
+        _ if seen.method == "DELETE" => Act::Answer(204, vec![], String::new()),
+        _ => tagged("\"1\"", ""),
+    });
+    let mut arguments = on(&fake);
+    arguments.extend([("access_key", "AK"), ("secret_key", "SK")].map(|(k, v)| (k.to_owned(), Value::from(v))));
+    arguments.insert("assume_role".to_owned(), Value::object([("role_arn", Value::from("arn:aws:iam::1:role/a"))]));
+    let store = open(&arguments, &[], None);
+    assert_eq!(store.delete(&Item::Lock, &karmaform_model::Version("\"1\"".to_owned())).await, Ok(()));
+    assert_eq!(signer(&fake.seen().pop().unwrap()), "ROLE1 RT1");
+}
+
+#[tokio::test]
 async fn a_role_that_is_not_given() {
     let answer = "<ErrorResponse xmlns=\"x\"><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>User x is not authorized</Message></Error></ErrorResponse>";
     let fake = Fake::new(move |_, _| Act::Answer(403, vec![], answer.to_owned()));
