@@ -69,6 +69,7 @@ impl Door {
     async fn ask(&self, method: Method, path: &str, body: Option<&Json>, accept: &str) -> Result<Answer, StoreError> {
         let mut pause = PAUSE;
         let mut last = String::new();
+        let mut is_new = false;
         for turn in 0..TRIES {
             if turn > 0 {
                 tokio::time::sleep(pause).await;
@@ -85,6 +86,12 @@ impl Door {
                     404 if status.reason == "NotFound" && !status.message.contains("namespaces ") => return Ok(Answer::Missing),
                     409 => return Ok(Answer::Conflict),
                     408 | 429 | 500 | 502..=504 => last = status.message.clone(),
+                    // A run may take longer than what it shows is good for, and the kubeconfig have something newer by now.
+                    401 if !is_new => {
+                        is_new = true;
+                        last = status.message.clone();
+                        *self.client.lock().await = None;
+                    }
                     _ => return Err(StoreError::Refused(format!("{} refused: {}", self.place, status.message))),
                 },
                 Ok(Err(error)) => {

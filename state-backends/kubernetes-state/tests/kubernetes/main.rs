@@ -1,8 +1,10 @@
 //! Against the real API server that the environment names.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use karmaform_kubernetes_state::KubernetesStore;
 use karmaform_model::{Found, Item, Object, StateStore, StoreError, Value, Version};
@@ -126,6 +128,59 @@ fn generations_are_listed() {
         assert_eq!(store.generations().await, Ok(vec![3, 12, 100]));
         assert_eq!(fresh(&kubeconfig).generations().await, Ok(Vec::new()));
     });
+}
+
+/// The address of an API server that has nothing, and lets in who shows this token.
+fn guarded(token: &Arc<Mutex<&'static str>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    let token = Arc::clone(token);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let token = Arc::clone(&token);
+            std::thread::spawn(move || answer(stream, &token));
+        }
+    });
+    format!("http://{address}")
+}
+
+fn answer(mut stream: TcpStream, token: &Mutex<&'static str>) -> Option<()> {
+    let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
+    let head: Vec<String> = lines.by_ref().map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
+    let shown = head.iter().filter_map(|line| line.split_once(": ")).find(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    let is_good = shown.is_some_and(|(_, value)| value == format!("Bearer {}", token.lock().expect("a token")));
+    let (code, reason) = if is_good { (404, "NotFound") } else { (401, "Unauthorized") };
+    let body = format!(
+        "{{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":\"{reason}\",\"reason\":\"{reason}\",\"code\":{code}}}"
+    );
+    let head =
+        format!("HTTP/1.1 {code} x\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    stream.write_all((head + &body).as_bytes()).ok()
+}
+
+#[test]
+fn a_token_that_ends_is_taken_anew_from_the_kubeconfig() {
+    let token = Arc::new(Mutex::new("one"));
+    let server = guarded(&token);
+    let file = std::env::temp_dir().join(format!("karmaform-{:016x}", fastrand::u64(..)));
+    let write = |token: &str| {
+        let text = format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: x\nclusters: [{{name: c, cluster: {{server: '{server}'}}}}]\n\
+             users: [{{name: u, user: {{token: {token}}}}}]\ncontexts: [{{name: x, context: {{cluster: c, user: u}}}}]\n"
+        );
+        std::fs::write(&file, text).expect("written");
+    };
+    write("one");
+    let store = fresh(&file.display().to_string());
+    run(async {
+        assert_eq!(store.get(&Item::State).await, Ok(None));
+        *token.lock().expect("a token") = "two";
+        let Err(StoreError::Refused(text)) = store.get(&Item::State).await else { panic!("it is let in with an old token") };
+        assert!(text.contains("refused: Unauthorized"), "{text}");
+        write("two");
+        assert_eq!(store.get(&Item::State).await, Ok(None));
+    });
+    std::fs::remove_file(&file).expect("removed");
 }
 
 #[test]
