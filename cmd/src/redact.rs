@@ -13,7 +13,9 @@ use crate::ui::resource::schema_of;
 /// Replaces secrets by unknown values. Equal ones get equal numbers, so that a change can still be told from none.
 #[derive(Debug, Default)]
 struct Redactor {
-    seen: Vec<Value>,
+    /// Those with the same text, each with its number; what is no text is all in one place.
+    seen: BTreeMap<String, Vec<(Value, usize)>>,
+    count: usize,
 }
 
 impl Redactor {
@@ -23,13 +25,19 @@ impl Redactor {
             return Value::unknown(value.ty()).secret();
         }
         if is_hidden && !value.is_null() {
-            let number = self.seen.iter().position(|s| s == value).unwrap_or_else(|| {
-                self.seen.push(value.clone());
-                self.seen.len() - 1
-            });
-            return value.withheld(number);
+            return value.withheld(self.number(value));
         }
         value.map_parts(|_, part| self.value(part))
+    }
+
+    fn number(&mut self, value: &Value) -> usize {
+        let alike = self.seen.entry(value.as_str().unwrap_or_default().to_owned()).or_default();
+        if let Some((_, number)) = alike.iter().find(|(seen, _)| seen == value) {
+            return *number;
+        }
+        alike.push((value.clone(), self.count));
+        self.count += 1;
+        self.count - 1
     }
 
     fn object(&mut self, object: &mut Object, mode: Mode, resource_type: &str, secret_paths: &[Path], registry: &Catalog) {
