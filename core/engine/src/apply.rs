@@ -88,7 +88,9 @@ pub async fn apply(
             continue;
         }
         wait(&mut running, &mut notes, &mut dispatcher, world, options).await;
-        store.checkpoint(&mut dispatcher.ledger, &mut outcome.diagnostics).await;
+        if let Err(error) = store.checkpoint(&mut dispatcher.ledger, &mut outcome.diagnostics).await {
+            dispatcher.give_up(error);
+        }
     }
     dispatcher.finish(graph);
     let leftover = dispatcher.take_records();

@@ -14,6 +14,8 @@ pub(crate) struct Store<'a> {
     every: u64,
     written: u64,
     warned: bool,
+    /// Somebody else has written it, or holds its lock.
+    lost: bool,
     wrote: bool,
 }
 
@@ -25,7 +27,7 @@ impl<'a> Store<'a> {
         options: &ApplyOptions,
     ) -> Self {
         let (stored, every) = (options.stored, options.checkpoint);
-        Self { backend, journal, runtime, stored, every, written: runtime.now(), warned: false, wrote: false }
+        Self { backend, journal, runtime, stored, every, written: runtime.now(), warned: false, lost: false, wrote: false }
     }
 
     /// Where others may write too, writes the state once before anything is done: if it was read stale, or somebody wrote it without a lock,
@@ -68,18 +70,27 @@ impl<'a> Store<'a> {
     }
 
     /// Writes the state if it is time. A failure is no error yet: the journal has it all, and the end is another chance.
-    pub(crate) async fn checkpoint(&mut self, ledger: &mut Ledger<'_>, diagnostics: &mut Diagnostics) {
+    ///
+    /// # Errors
+    /// If somebody else works on this state by now; then nothing more may start. That is told once.
+    pub(crate) async fn checkpoint(&mut self, ledger: &mut Ledger<'_>, diagnostics: &mut Diagnostics) -> Result<(), Diagnostic> {
         let now = self.runtime.now();
-        if !ledger.dirty || now.saturating_sub(self.written) < self.every {
-            return;
+        if self.lost || !ledger.dirty || now.saturating_sub(self.written) < self.every {
+            return Ok(());
         }
         self.written = now;
-        if let Err(error) = self.write(ledger).await
-            && !std::mem::replace(&mut self.warned, true)
-        {
+        let Err(error) = self.write(ledger).await else { return Ok(()) };
+        self.lost = matches!(error, BackendError::LockLost(_) | BackendError::Conflict { .. });
+        if self.lost {
+            let detail = format!("Somebody else works on this state, or did, so nothing more was started: {error}.");
+            return Err(Diagnostic::error("The state is not this run's any more", detail)
+                .with_hint("Run plan once nobody else works on it, and see what is left to do."));
+        }
+        if !std::mem::replace(&mut self.warned, true) {
             let detail = format!("While the run went on, the state could not be written: {error}. It will be tried again.");
             diagnostics.push(Diagnostic::warning("State not written meanwhile", detail));
         }
+        Ok(())
     }
 
     /// Writes the state at the end, if it changed, and empties the journal. False if it could not be written.

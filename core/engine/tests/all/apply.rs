@@ -318,6 +318,20 @@ fn a_state_that_can_t_be_written_meanwhile_is_told_once_and_tried_again() {
 }
 
 #[test]
+fn who_lost_the_lock_starts_nothing_more() {
+    let mut lab = Lab::new();
+    let planned = lab.plan(SLOW);
+    lab.world.lock().gate_looks.extend([("a".to_owned(), 10), ("b".to_owned(), 10)]);
+    *lab.backend.unlocked.lock().unwrap() = true;
+    let outcome = lab.apply_plan(&planned);
+    assert!(outcome.unsaved && outcome.skipped > 0 && !outcome.interrupted);
+    let told: Vec<_> = outcome.diagnostics.iter().map(|d| (d.is_error(), d.summary.as_str())).collect();
+    assert_eq!(told, [(true, "The state is not this run's any more"), (true, "State could not be written")]);
+    let lost = outcome.diagnostics.iter().next().unwrap();
+    assert_eq!(lost.detail, "Somebody else works on this state, or did, so nothing more was started: the lock was lost: it was removed.");
+}
+
+#[test]
 fn an_answer_that_can_t_be_is_a_failure_and_the_next_run_looks_again() {
     const A: &str = "resource \"fake_local\" \"a\" { name = \"a\" }";
     let failed = |outcome: &karmaform_engine::Outcome| {

@@ -38,6 +38,8 @@ pub struct Backend {
     pub stored: Arc<Mutex<Option<Snapshot>>>,
     pub writes: Arc<Mutex<usize>>,
     pub broken: Arc<Mutex<bool>>,
+    /// Somebody has removed the lock.
+    pub unlocked: Arc<Mutex<bool>>,
 }
 
 fn refusal() -> BackendError {
@@ -52,6 +54,9 @@ impl StateBackend for Backend {
         Box::pin(async move {
             if *self.broken.lock().unwrap() {
                 return Err(refusal());
+            }
+            if *self.unlocked.lock().unwrap() {
+                return Err(BackendError::LockLost(None));
             }
             let mut stored = self.stored.lock().unwrap();
             if stored.as_ref().map(|s| s.serial) != expected {
