@@ -51,14 +51,19 @@ pub(crate) fn unknown() -> Value {
 impl Evaluator<'_> {
     /// Reports an error about an expression, with the values of the names in it.
     pub(crate) fn fail(&self, expr: &Expr, span: Span, scope: &Scope<'_>, errors: &mut Errors, summary: &str, detail: String) -> Value {
+        let told = self.failure(expr, span, scope, errors, summary, detail);
+        errors.push(told);
+        unknown()
+    }
+
+    /// The same without reporting it. `errors` are those among which it would be.
+    pub(crate) fn failure(&self, expr: &Expr, span: Span, scope: &Scope<'_>, errors: &Errors, summary: &str, detail: String) -> Diagnostic {
         if errors.silent {
-            errors.push(Diagnostic::error(summary, detail));
-            return unknown();
+            return Diagnostic::error(summary, detail);
         }
         let values = names_in(self, expr, scope);
         let detail = if values.is_empty() { detail } else { format!("{detail} {values}") };
-        errors.push(Diagnostic::error(summary, detail).with_span(Some(span)));
-        unknown()
+        Diagnostic::error(summary, detail).with_span(Some(span))
     }
 
     /// The value of an expression.

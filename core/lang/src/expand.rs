@@ -32,9 +32,13 @@ pub(crate) fn count(evaluator: &Evaluator<'_>, expr: &Expr, module: usize, error
     if errors.list.len() > before {
         return Err(Untold::Wrong);
     }
+    let told = |errors: &Errors, detail: &str, hint: &str| {
+        evaluator.failure(expr, expr.span, &scope, errors, "Invalid count", detail.to_owned()).with_hint(hint)
+    };
     let wrong = |errors: &mut Errors, detail: &str, hint: &str| {
-        evaluator.fail(expr, expr.span, &scope, errors, "Invalid count", detail.to_owned());
-        with_hint(errors, hint)
+        let told = told(errors, detail, hint);
+        errors.push(told);
+        Untold::Wrong
     };
     // A secret may decide it, as in Terraform: how many there are says little of what it is.
     if value.contains_ephemeral() {
@@ -51,8 +55,7 @@ pub(crate) fn count(evaluator: &Evaluator<'_>, expr: &Expr, module: usize, error
     };
     let Some(number) = number.as_number() else {
         let detail = "\"count\" is known only after apply, but the plan needs to know how many instances there are.";
-        wrong(errors, detail, UNKNOWN);
-        return Err(open(errors));
+        return Err(Untold::Open(Box::new(told(errors, detail, UNKNOWN))));
     };
     match number.as_i64() {
         Some(n) if n > MOST => Err(wrong(errors, &format!("\"count\" may be {MOST} at most."), "Check the calculation.")),
@@ -77,18 +80,20 @@ pub(crate) fn for_each(evaluator: &Evaluator<'_>, expr: &Expr, module: usize, er
     if errors.list.len() > before {
         return Err(Untold::Wrong);
     }
+    let told = |errors: &Errors, detail: String, hint: &str| {
+        evaluator.failure(expr, expr.span, &scope, errors, "Invalid for_each", detail).with_hint(hint)
+    };
     let wrong = |errors: &mut Errors, detail: String, hint: &str| {
-        evaluator.fail(expr, expr.span, &scope, errors, "Invalid for_each", detail);
-        with_hint(errors, hint)
+        let told = told(errors, detail, hint);
+        errors.push(told);
+        Untold::Wrong
     };
     if value.secret {
         let detail = "A secret would show: the keys of instances are printed.";
-        let told = wrong(errors, detail.into(), "Use nonsensitive() if the keys are harmless.");
+        let told = told(errors, detail.into(), "Use nonsensitive() if the keys are harmless.");
         // What else shows a secret does so whatever the keys are.
-        if let Some(last) = errors.list.last_mut() {
-            last.leaves_names = true;
-        }
-        return Err(told);
+        errors.push(Diagnostic { leaves_names: true, ..told });
+        return Err(Untold::Wrong);
     }
     // Keys are kept, in addresses; values are not.
     if value.ephemeral {
@@ -108,8 +113,8 @@ pub(crate) fn for_each(evaluator: &Evaluator<'_>, expr: &Expr, module: usize, er
                 match &item.kind {
                     Kind::String(text) => drop(entries.insert(text.clone(), item.clone())),
                     Kind::Unknown(_) => {
-                        wrong(errors, "Not all keys of \"for_each\" are known before apply.".into(), UNKNOWN);
-                        return Err(open(errors));
+                        let told = told(errors, "Not all keys of \"for_each\" are known before apply.".into(), UNKNOWN);
+                        return Err(Untold::Open(Box::new(told)));
                     }
                     Kind::Null(_) => {
                         let detail = "A key of \"for_each\" must not be null.";
@@ -125,8 +130,7 @@ pub(crate) fn for_each(evaluator: &Evaluator<'_>, expr: &Expr, module: usize, er
         }
         Kind::Unknown(_) => {
             let detail = "The keys of \"for_each\" are known only after apply, but the plan needs to know the instances.";
-            wrong(errors, detail.into(), UNKNOWN);
-            Err(open(errors))
+            Err(Untold::Open(Box::new(told(errors, detail.into(), UNKNOWN))))
         }
         Kind::Null(_) => Err(wrong(errors, "\"for_each\" must not be null.".into(), "Write {} for none.")),
         _ => {
@@ -134,16 +138,4 @@ pub(crate) fn for_each(evaluator: &Evaluator<'_>, expr: &Expr, module: usize, er
             Err(wrong(errors, detail, "For a number of instances use count."))
         }
     }
-}
-
-fn with_hint(errors: &mut Errors, hint: &str) -> Untold {
-    if let Some(last) = errors.list.pop() {
-        errors.list.push(last.with_hint(hint));
-    }
-    Untold::Wrong
-}
-
-/// What was told last is no error yet: it may come to be known.
-fn open(errors: &mut Errors) -> Untold {
-    errors.list.pop().map_or(Untold::Wrong, |told| Untold::Open(Box::new(told)))
 }

@@ -211,9 +211,9 @@ fn sites(evaluator: &Evaluator<'_>, each: &Expr, errors: &mut Errors) -> Result<
         return Err(Refused::Told);
     }
     // Whatever it comes to be: a list or a set of anything is taken as well.
-    let open = |errors: &mut Errors, detail: &str| {
-        evaluator.fail(each, each.span, &Scope::new(&Site::default()), errors, "Invalid for_each", detail.to_owned());
-        errors.list.pop().map_or(Refused::Told, |told| Refused::Open(told.with_hint(UNKNOWN)))
+    let open = |errors: &Errors, detail: &str| {
+        let told = evaluator.failure(each, each.span, &Scope::new(&Site::default()), errors, "Invalid for_each", detail.to_owned());
+        Refused::Open(told.with_hint(UNKNOWN))
     };
     if value.is_unknown() && !value.marks().any() {
         return Err(open(errors, "The keys of \"for_each\" are known only after apply, but the plan needs to know the instances."));
