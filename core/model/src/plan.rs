@@ -176,9 +176,18 @@ pub struct DriftedResource {
 }
 
 impl DriftedResource {
+    /// What became of it; nothing, where it only has another address.
+    pub fn action(&self) -> Action {
+        match &self.after {
+            None => Action::Delete,
+            Some(after) if *after == self.before => Action::NoOp,
+            Some(_) => Action::Update,
+        }
+    }
+
     /// True if it has another address now, and is what it was.
     pub fn is_move_alone(&self) -> bool {
-        self.after.as_ref() == Some(&self.before)
+        self.action() == Action::NoOp
     }
 }
 

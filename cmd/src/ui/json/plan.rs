@@ -1,10 +1,12 @@
 //! A plan as `show -json` gives it, format 1.2.
 
+use std::collections::BTreeMap;
+
 use karmaform_engine::relocated;
 use karmaform_lang::Config;
 use karmaform_model::{
-    Action, Address, Catalog, Change, CheckKind, Checked, Judgement, Key, Mode, ModeOfPlan, ModuleStep, Object, OutputChange, Path,
-    PathStep, Plan, PlannedResource, Reason, Snapshot, Step, StepKind, Value,
+    Action, Address, Catalog, Change, CheckKind, Checked, DriftedResource, Judgement, Key, Mode, ModeOfPlan, ModuleStep, Object,
+    OutputChange, Path, PathStep, Plan, PlannedResource, Reason, Snapshot, Step, StepKind, Value,
 };
 use serde_json::{Map, Value as Json, json};
 
@@ -52,7 +54,8 @@ pub(crate) fn plan(plan: &Plan, config: &Config, prior: Option<&Snapshot>, regis
         }
     }
     if !plan.drift.is_empty() {
-        out["resource_drift"] = plan.listed_drift().into_iter().map(|d| drift(d, plan, registry)).collect();
+        let planned = plan.resources.iter().rev().map(|r| (&r.address, r)).collect();
+        out["resource_drift"] = plan.listed_drift().into_iter().map(|d| drift(d, &planned, plan, registry)).collect();
     }
     if !plan.deferred.is_empty() {
         out["deferred_changes"] = plan.deferred.iter().map(|d| super::deferred::deferred(d, prior, registry)).collect();
@@ -235,8 +238,8 @@ pub(crate) fn reason_word(reason: &Reason) -> Option<&'static str> {
     })
 }
 
-fn drift(drifted: &karmaform_model::DriftedResource, plan: &Plan, registry: &Catalog) -> Json {
-    let planned = plan.resources.iter().find(|r| r.address == drifted.address);
+fn drift(drifted: &DriftedResource, planned: &BTreeMap<&Address, &PlannedResource>, plan: &Plan, registry: &Catalog) -> Json {
+    let planned = planned.get(&drifted.address);
     let secret_paths = planned.map(|r| r.secret_paths.clone()).unwrap_or_default();
     let provider = planned.and_then(|r| r.provider.clone()).unwrap_or_else(|| COMPOSITES.to_owned());
     let marked = |o: &Object| marked(o, drifted.address.mode, &drifted.resource_type, &secret_paths, registry);
@@ -246,12 +249,7 @@ fn drift(drifted: &karmaform_model::DriftedResource, plan: &Plan, registry: &Cat
     if let Some(was) = previous_address(plan, &drifted.address) {
         out.insert("previous_address".into(), json!(was.to_string()));
     }
-    let action = match &after {
-        None => Action::Delete,
-        Some(_) if drifted.is_move_alone() => Action::NoOp,
-        Some(_) => Action::Update,
-    };
-    out.insert("change".into(), sides(actions(action), Some(&before), after.as_ref()));
+    out.insert("change".into(), sides(actions(drifted.action()), Some(&before), after.as_ref()));
     Json::Object(out)
 }
 

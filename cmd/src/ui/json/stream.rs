@@ -129,10 +129,9 @@ impl Stream {
     fn drift(self, plan: &Plan) -> String {
         let mut out = String::new();
         for drifted in plan.listed_drift() {
-            let action = match &drifted.after {
-                None => "delete",
-                Some(_) if drifted.is_move_alone() => "move",
-                Some(_) => "update",
+            let action = match drifted.action() {
+                Action::NoOp => "move",
+                action => action_word(action),
             };
             let message = format!("{}: Drift detected ({action})", drifted.address);
             let mut change = json!({ "resource": resource(&drifted.address, &drifted.resource_type), "action": action });
