@@ -55,28 +55,18 @@ impl Known<'_> {
             && is_bad(check)
             && check.problems.iter().any(|problem| !problem.is_empty() && diagnostic.detail.starts_with(problem.as_str()))
     }
-}
-
-impl Known<'_> {
-    /// The instances that a diagnostic of a condition is about; none if it is of what has no key. What is true of several is said of one.
-    fn instances(&self, diagnostic: &Diagnostic) -> Vec<Address> {
-        let Some(first) = diagnostic.address.as_ref().filter(|a| a.key.is_some()) else { return Vec::new() };
-        let says_more = |problem: &String| diagnostic.detail != *problem && diagnostic.detail.starts_with(problem.as_str());
-        let others = self.checks.iter().filter(|c| {
-            c.kind == CheckKind::Resource
-                && c.status == CheckStatus::Fail
-                && c.address != *first
-                && c.address.block() == first.block()
-                && c.problems.iter().any(says_more)
-        });
-        std::iter::once(first).chain(others.map(|c| &c.address)).cloned().collect()
-    }
 
     /// True of what says that a check can't be judged, as its data source can't be read or it can't be evaluated.
     pub(super) fn is_of_check(&self, diagnostic: &Diagnostic) -> bool {
         let is_wrong = |c: &Checked| diagnostic.address.as_ref() == Some(&c.address) && is_bad(c);
         self.check(diagnostic).is_some_and(|c| self.is_unread(c, diagnostic) || is_wrong(c))
     }
+}
+
+/// The instances that a diagnostic of a condition is about; none if it is of what has no key. What is true of several is said of one.
+fn instances(diagnostic: &Diagnostic) -> Vec<&Address> {
+    let Some(first) = diagnostic.address.as_ref().filter(|a| a.key.is_some()) else { return Vec::new() };
+    std::iter::once(first).chain(diagnostic.also.iter().filter(|a| a.block() == first.block())).collect()
 }
 
 /// It does not hold, or can't be evaluated.
@@ -130,11 +120,11 @@ impl Expected {
                 told.insert(check.address.clone());
             }
             let places: Vec<Span> = diagnostic.span.into_iter().chain(diagnostic.labels.iter().map(|(s, _)| *s)).collect();
-            let instances = known.instances(&diagnostic);
+            let instances = instances(&diagnostic);
             let is_of = |one: &One| match unread {
                 Some(check) => check.address == one.address,
                 None => {
-                    let is_named = one.address.key.is_none() || instances.contains(&one.address);
+                    let is_named = one.address.key.is_none() || instances.contains(&&one.address);
                     is_broken && is_named && places.iter().any(|p| one.conditions.contains(p))
                 }
             };
@@ -145,7 +135,7 @@ impl Expected {
                 is_any |= one.address.key.is_none();
             }
             // Where single instances are named, all that it is true of must be.
-            is_expected &= is_any || instances.iter().all(|instance| self.all.iter().any(|one| one.address == *instance));
+            is_expected &= is_any || instances.iter().all(|instance| self.all.iter().any(|one| one.address == **instance));
             if is_expected {
                 taken.push(diagnostic);
             } else if self.is_plan && diagnostic.summary == CHECK_UNKNOWN {

@@ -5,13 +5,17 @@ use std::collections::btree_map::Entry;
 
 use karmaform_model::Diagnostic;
 
-/// The first of each kind, which says how many more there are. Those that differ in what they say, or in what to do, stay apart.
+/// The first of each kind, which says how many more there are, and knows which. Those that differ in what they say, or in what to do, stay apart.
 pub(crate) fn alike(diagnostics: impl IntoIterator<Item = Diagnostic>) -> Vec<Diagnostic> {
     let mut told: Vec<(Diagnostic, usize)> = Vec::new();
     let mut places: BTreeMap<_, usize> = BTreeMap::new();
     for next in diagnostics {
         match places.entry((next.severity, next.summary.clone(), next.detail.clone(), next.hints.clone())) {
-            Entry::Occupied(place) => told[*place.get()].1 += 1,
+            Entry::Occupied(place) => {
+                let (first, more) = &mut told[*place.get()];
+                first.also.extend(next.address);
+                *more += 1;
+            }
             Entry::Vacant(place) => {
                 place.insert(told.len());
                 told.push((next, 0));
@@ -29,6 +33,8 @@ pub(crate) fn alike(diagnostics: impl IntoIterator<Item = Diagnostic>) -> Vec<Di
 
 #[cfg(test)]
 mod tests {
+    use karmaform_model::Address;
+
     use super::*;
 
     #[test]
@@ -37,5 +43,13 @@ mod tests {
         let told = alike([gone(), Diagnostic::error("Gone", "Another is gone."), gone(), Diagnostic::error("Gone", "It is gone."), gone()]);
         let details: Vec<&str> = told.iter().map(|d| d.detail.as_str()).collect();
         assert_eq!(details, ["It is gone. The same is true of 2 more.", "Another is gone.", "It is gone."]);
+    }
+
+    #[test]
+    fn the_first_knows_which_the_others_are() {
+        let [a, b, c] = ["x.y[0]", "x.y[1]", "x.z"].map(|text| text.parse::<Address>().unwrap());
+        let told = alike([&a, &b, &c].map(|address| Diagnostic::error("Gone", "It is gone.").at(address)));
+        let known: Vec<_> = told.iter().map(|d| (d.address.as_ref(), d.also.as_slice())).collect();
+        assert_eq!(known, [(Some(&a), &[b, c][..])]);
     }
 }

@@ -46,6 +46,9 @@ pub struct Diagnostic {
     pub detail: String,
     /// The resource it is about.
     pub address: Option<Address>,
+    /// Others that the same is true of, where it is told once for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Address>,
     /// Where in the configuration.
     pub span: Option<Span>,
     /// More places with a word on each.
@@ -70,6 +73,7 @@ impl Diagnostic {
             summary: summary.into(),
             detail: detail.into(),
             address: None,
+            also: Vec::new(),
             span: None,
             labels: Vec::new(),
             hints: Vec::new(),
