@@ -30,6 +30,8 @@ struct Inside {
     always: Option<Fault>,
     /// Answers to the next reads of the state.
     stale: VecDeque<Vec<u8>>,
+    /// The next read of an item is not answered.
+    silent: bool,
     /// Written right before the next removal.
     late: Option<Vec<u8>>,
 }
@@ -56,6 +58,11 @@ impl Memory {
     /// The next read of the state gives this, with the version it then has.
     pub(crate) fn stale(&self, bytes: Vec<u8>) {
         self.inside().stale.push_back(bytes);
+    }
+
+    /// The next read of an item is not answered.
+    pub(crate) fn silence(&self) {
+        self.inside().silent = true;
     }
 
     /// Right before the next removal of an item somebody writes this to it.
@@ -116,6 +123,9 @@ impl StateStore for Memory {
     fn get<'a>(&'a self, item: &'a Item) -> BoxFuture<'a, Result<Option<Found>, StoreError>> {
         Box::pin(async move {
             let mut inside = self.inside();
+            if std::mem::take(&mut inside.silent) {
+                return Err(StoreError::Unreachable("the store did not answer".into()));
+            }
             if *item == Item::State
                 && let Some(bytes) = inside.stale.pop_front()
             {

@@ -27,7 +27,7 @@ pub struct RemoteState {
 struct Memory {
     /// The state as it was read or written last; `Some(None)`: there was none.
     last: Option<Option<(Serial, Version)>>,
-    /// Digests of what was written with nobody knowing whether it arrived.
+    /// Digests of what was sent since then: nobody knows whether it arrived.
     pending: Vec<[u8; 32]>,
     lock: Option<Held>,
     /// What this run wrote last, with how many resources are in it.
@@ -90,7 +90,11 @@ impl RemoteState {
             None => self.empty_object().await?,
         };
         // A try whose reply was lost may have been done; then it is what the next one is written over. Each is met once at most.
-        let tries = self.memory().pending.len() + 1;
+        let tries = {
+            let mut memory = self.memory();
+            memory.pending.push(Sha256::digest(&text).into());
+            memory.pending.len()
+        };
         for _ in 0..tries {
             match self.store.put(&Item::State, text.clone(), over.as_ref()).await {
                 Ok(version) => {
@@ -98,12 +102,7 @@ impl RemoteState {
                     return Ok(());
                 }
                 Err(StoreError::Changed) => {}
-                Err(error) => {
-                    if matches!(error, StoreError::Unreachable(_)) {
-                        self.memory().pending.push(Sha256::digest(&text).into());
-                    }
-                    return Err(self.failed("writing")(error));
-                }
+                Err(error) => return Err(self.failed("writing")(error)),
             }
             let found = self.store.get(&Item::State).await.map_err(self.failed("reading"))?;
             match found {

@@ -60,6 +60,12 @@ fn writes_whose_replies_are_lost_are_taken_for_what_they_are() {
     write(&state, Some(2), &snapshot(3, "through")).unwrap();
     assert_eq!(read(&store), Some(snapshot(3, "through")));
     write(&state, Some(3), &snapshot(4, "on")).unwrap();
+    // Done, and met by its next try, after which nobody could look.
+    store.fail(&[Fault::Met]);
+    store.silence();
+    assert!(matches!(write(&state, Some(4), &snapshot(5, "met")), Err(BackendError::Store { .. })));
+    write(&state, Some(4), &snapshot(5, "seen")).unwrap();
+    assert_eq!(read(&store), Some(snapshot(5, "seen")));
     // The very first write, lost.
     let store = Memory::default();
     let state = open(&store);
