@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use karmaform_model::{
     BackendError, BoxFuture, Clear, Diagnostic, LockId, LockInfo, Object, Seal, SealError, Serial, Snapshot, StateBackend, StoreError,
 };
+use md5::{Digest as _, Md5};
 use reqwest::{Method, StatusCode, Url};
 
 use crate::arguments::Settings;
@@ -28,8 +29,8 @@ pub struct HttpBackend {
 pub(crate) struct Memory {
     /// The state as it was read or written last; `Some(None)`: there was none.
     last: Option<Option<Known>>,
-    /// What was written with nobody knowing whether it arrived.
-    pending: Vec<Vec<u8>>,
+    /// Digests of what was sent since then: nobody knows whether it arrived. A server may be away for hours, and states are large.
+    pending: Vec<[u8; 16]>,
     /// The lock that this run holds; where there are no locks, the one it would.
     pub(crate) held: Option<LockInfo>,
     /// Who took the lock that this run held. From then on it writes nothing.
@@ -143,19 +144,24 @@ impl HttpBackend {
         let bytes = if serial == next.serial { self.encode(next)? } else { self.encode(&Snapshot { serial, ..next.clone() })? };
         if let Err((error, answer)) = self.update(bytes.clone()).await {
             // What the answer does not say, the state does.
-            match self.fetch(Patience::None).await {
-                Ok(now) if self.same(now.as_deref(), Some(&bytes)) => {}
+            let is_there = match self.fetch(Patience::None).await {
+                Ok(now) if self.same(now.as_deref(), Some(&bytes)) => true,
                 Ok(now) if !self.same(now.as_deref(), found.as_deref()) => {
                     let now = now.map(|now| self.decode(&now)).transpose()?;
-                    return Err(conflict(expected, now.map(|state| state.serial)));
-                }
-                _ => {
-                    if matches!(error, StoreError::Unreachable(_)) {
-                        // It may still arrive.
-                        self.memory().pending.push(bytes);
+                    // One of ours that was sent before may have arrived only now. The next write goes over that.
+                    let is_ours = now.as_ref().is_some_and(|state| self.memory().pending.contains(&digest(state)));
+                    if !is_ours {
+                        return Err(conflict(expected, now.map(|state| state.serial)));
                     }
-                    return Err(self.explained(error, answer).await);
+                    false
                 }
+                _ => false,
+            };
+            if !is_there {
+                // It may still arrive.
+                let sent = self.decode(&bytes).ok().as_ref().map(digest);
+                self.memory().pending.extend(sent);
+                return Err(self.explained(error, answer).await);
             }
         }
         let mut memory = self.memory();
@@ -174,12 +180,13 @@ impl HttpBackend {
         {
             return Ok(last.as_ref().map(|known| known.serial));
         }
-        let serial = found.map(|found| self.decode(found)).transpose()?.map(|state| state.serial);
+        let state = found.map(|found| self.decode(found)).transpose()?;
+        let serial = state.as_ref().map(|state| state.serial);
         let is_expected = match known {
             Some(last) => self.same(last.as_ref().map(|known| known.bytes.as_slice()), found),
             None => serial == expected,
         };
-        let is_ours = || memory.pending.iter().any(|ours| self.same(Some(ours), found));
+        let is_ours = || state.as_ref().is_some_and(|state| memory.pending.contains(&digest(state)));
         if is_expected || is_ours() { Ok(serial) } else { Err(conflict(expected, serial)) }
     }
 
@@ -220,6 +227,11 @@ impl HttpBackend {
             (_, error) => error,
         })
     }
+}
+
+/// Of a state, however a server spells it. It only tells one from another: whoever can write there needs no tricks.
+fn digest(state: &Snapshot) -> [u8; 16] {
+    Md5::digest(state.to_text()).into()
 }
 
 fn conflict(expected: Option<Serial>, found: Option<Serial>) -> BackendError {

@@ -105,28 +105,63 @@ async fn a_lost_answer_is_made_up_for_by_looking() {
 }
 
 #[tokio::test]
-async fn a_write_of_which_nothing_is_known_is_ours_when_it_turns_up() {
-    // Everything after the first POST fails, until it is over.
-    let over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let seen_over = std::sync::Arc::clone(&over);
-    let server = Server::new(move |n, seen| match (n, seen.method.as_str()) {
-        (0 | 1, "GET") | (_, "LOCK") => Act::Do,
-        (2, "POST") => Act::DoAndHangUp,
-        _ if seen_over.load(std::sync::atomic::Ordering::SeqCst) => Act::Do,
-        _ => Act::HangUp,
+async fn a_write_that_arrives_while_the_next_one_is_refused_is_nobody_elses() {
+    // 0: all is done. 1: writes are refused. 2: the next one is, too, and from then on what was sent before is there.
+    let phase = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let order = std::sync::atomic::Ordering::SeqCst;
+    let seen_phase = std::sync::Arc::clone(&phase);
+    let late = state(2, "late").to_text();
+    let arrived = late.clone();
+    let server = Server::new(move |_, seen| match (seen_phase.load(order), seen.method.as_str()) {
+        (1, "POST") => answer(422),
+        (2, "POST") => {
+            seen_phase.store(3, order);
+            answer(422)
+        }
+        (3, "GET") => Act::Answer(200, vec![], arrived.clone()),
+        _ => Act::Do,
     });
     let run = server.open();
     assert_eq!(run.read().await.unwrap(), None);
-    let error = run.write(None, &state(1, "unknown")).await.unwrap_err();
-    assert_eq!(said(&error).0, "unreachable");
-    over.store(true, std::sync::atomic::Ordering::SeqCst);
-    // Whoever calls knows of no state there, and tries the same serial with more in it.
-    run.write(None, &state(1, "more")).await.unwrap();
+    run.write(None, &state(1, "one")).await.unwrap();
+    for now in [1, 2] {
+        phase.store(now, order);
+        let error = run.write(Some(1), &state(2, if now == 1 { "late" } else { "more" })).await.unwrap_err();
+        assert_eq!(said(&error).0, "refused");
+    }
+    phase.store(0, order);
+    server.kept().state = Some(late.into_bytes());
+    run.write(Some(1), &state(2, "more")).await.unwrap();
     let kept = server.open().read().await.unwrap().unwrap();
-    assert_eq!((kept.outputs["content"].value.as_str(), kept.serial), (Some("more"), 2));
-    run.write(Some(1), &state(2, "even more")).await.unwrap();
-    run.write(Some(2), &state(3, "all")).await.unwrap();
-    assert_eq!(server.open().read().await.unwrap().map(|s| s.serial), Some(4));
+    assert_eq!((kept.outputs["content"].value.as_str(), kept.serial), (Some("more"), 3));
+}
+
+#[tokio::test]
+async fn a_write_of_which_nothing_is_known_is_ours_when_it_turns_up() {
+    for is_refused in [false, true] {
+        // Everything after the first POST fails, until it is over; the second try may be refused before, as the serial is there already.
+        let over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let seen_over = std::sync::Arc::clone(&over);
+        let server = Server::new(move |n, seen| match (n, seen.method.as_str()) {
+            (0 | 1, "GET") | (_, "LOCK") => Act::Do,
+            (2, "POST") => Act::DoAndHangUp,
+            (3, "POST") if is_refused => answer(422),
+            _ if seen_over.load(std::sync::atomic::Ordering::SeqCst) => Act::Do,
+            _ => Act::HangUp,
+        });
+        let run = server.open();
+        assert_eq!(run.read().await.unwrap(), None);
+        let error = run.write(None, &state(1, "unknown")).await.unwrap_err();
+        assert_eq!(said(&error).0, if is_refused { "refused" } else { "unreachable" });
+        over.store(true, std::sync::atomic::Ordering::SeqCst);
+        // Whoever calls knows of no state there, and tries the same serial with more in it.
+        run.write(None, &state(1, "more")).await.unwrap();
+        let kept = server.open().read().await.unwrap().unwrap();
+        assert_eq!((kept.outputs["content"].value.as_str(), kept.serial), (Some("more"), 2));
+        run.write(Some(1), &state(2, "even more")).await.unwrap();
+        run.write(Some(2), &state(3, "all")).await.unwrap();
+        assert_eq!(server.open().read().await.unwrap().map(|s| s.serial), Some(4));
+    }
 }
 
 #[tokio::test]
