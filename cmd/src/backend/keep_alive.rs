@@ -62,16 +62,68 @@ struct Renewal {
 async fn renew(what: Renewal, interrupt: Interrupt, lost: Arc<Mutex<Option<String>>>) {
     let Renewal { backend, id, lease, clock } = what;
     let mut last = Instant::now();
+    let late = |why: &str| format!("For {} seconds it could not be renewed: {why}.", lease.as_secs());
     let why = loop {
         tokio::time::sleep(lease / SIGNS).await;
-        match backend.renew(&id, &timestamp(seconds(&*clock))).await {
-            Ok(()) => last = Instant::now(),
-            Err(error @ BackendError::LockLost(_)) => break format!("Somebody else works on this state, or may: {error}."),
+        // From when it is sent: others may see it before we hear that it is there.
+        let sent = Instant::now();
+        let now = timestamp(seconds(&*clock));
+        // Who was stopped for longer may find that nobody has taken it.
+        let left = lease.saturating_sub(last.elapsed()).max(lease / SIGNS);
+        match tokio::time::timeout(left, backend.renew(&id, &now)).await {
+            Ok(Ok(())) => last = sent,
+            Ok(Err(error @ BackendError::LockLost(_))) => break format!("Somebody else works on this state, or may: {error}."),
             // Another may take it for dead from now on.
-            Err(error) if last.elapsed() >= lease => break format!("For {} seconds it could not be renewed: {error}.", lease.as_secs()),
-            Err(_) => {}
+            Ok(Err(error)) if last.elapsed() >= lease => break late(&error.to_string()),
+            Ok(Err(_)) => {}
+            Err(_) => break late("there was no answer in time"),
         }
     };
     *lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
     interrupt.set();
+}
+
+#[cfg(test)]
+mod tests {
+    use karmaform_model::{BoxFuture, LockInfo, Serial, Snapshot};
+
+    use super::*;
+    use crate::runtime::{Executor, SystemClock};
+
+    /// A store that never answers.
+    struct Silent;
+
+    impl StateBackend for Silent {
+        fn read(&self) -> BoxFuture<'_, Result<Option<Snapshot>, BackendError>> {
+            Box::pin(std::future::pending())
+        }
+
+        fn write<'a>(&'a self, _: Option<Serial>, _: &'a Snapshot) -> BoxFuture<'a, Result<(), BackendError>> {
+            Box::pin(std::future::pending())
+        }
+
+        fn lock<'a>(&'a self, _: &'a LockInfo) -> BoxFuture<'a, Result<LockId, BackendError>> {
+            Box::pin(std::future::pending())
+        }
+
+        fn unlock<'a>(&'a self, _: &'a LockId) -> BoxFuture<'a, Result<(), BackendError>> {
+            Box::pin(std::future::pending())
+        }
+
+        fn renew<'a>(&'a self, _: &'a LockId, _: &'a str) -> BoxFuture<'a, Result<(), BackendError>> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[test]
+    fn who_gets_no_answer_has_lost_the_lock_when_its_lease_is_over() {
+        let (interrupt, lost) = (Interrupt::default(), Arc::new(Mutex::new(None)));
+        let what =
+            Renewal { backend: Arc::new(Silent), id: LockId("a".into()), lease: Duration::from_millis(200), clock: Arc::new(SystemClock) };
+        Executor::new().unwrap().block_on(async {
+            tokio::time::timeout(Duration::from_secs(60), renew(what, interrupt.clone(), Arc::clone(&lost))).await.unwrap();
+        });
+        assert!(interrupt.is_set());
+        assert_eq!(lost.lock().unwrap().as_deref(), Some("For 0 seconds it could not be renewed: there was no answer in time."));
+    }
 }
