@@ -4,7 +4,7 @@ use karmaform_lang::Settings;
 use karmaform_model::{BackendError, Diagnostic, Severity, Snapshot};
 
 use crate::app::{App, Ended, Stop};
-use crate::backend::{Chosen, Record, changed, local_record, place_before, seal_of, unfit};
+use crate::backend::{Chosen, KeepAlive, Record, changed, local_record, place_before, seal_of, unfit};
 use crate::disk::reason_to_write;
 use crate::flags::{LockFlags, VariableFlags, boolean};
 use crate::locking::lock;
@@ -176,26 +176,35 @@ fn migrate(app: &mut App, old: &Record, new: &Chosen, to: &OpenBackend, args: &A
     let has_workspaces = |name: &String| new.open(app, name, None, &to.seal).map(drop);
     // Before anything is copied.
     others.iter().try_for_each(has_workspaces)?;
-    move_one(app, &from, to, args)?;
+    let how = (args.lock.lock_timeout, args.force_copy);
+    move_one(app, &from, to, how)?;
     for name in &others {
         let from = before.open(app, name, None, &to.seal)?;
         let to = new.open(app, name, None, &to.seal)?;
-        move_one(app, &from, &to, args)?;
+        move_one(app, &from, &to, how)?;
     }
     Ok(())
 }
 
-/// Copies one state, with both places locked.
-fn move_one(app: &mut App, from: &OpenBackend, to: &OpenBackend, args: &Args) -> Result<(), Stop> {
-    let held_from = lock(app, from, "init", args.lock.lock_timeout)?;
-    let copied = match lock(app, to, "init", args.lock.lock_timeout) {
+/// Copies one state, with both places locked: how long a lock is waited for, in milliseconds, and whether another state may be written over.
+pub(crate) fn move_one(app: &mut App, from: &OpenBackend, to: &OpenBackend, (timeout, force): (u64, bool)) -> Result<(), Stop> {
+    let held_from = lock(app, from, "init", timeout)?;
+    let alive_from = KeepAlive::start(app, &from.backend, &held_from);
+    let copied = match lock(app, to, "init", timeout) {
         Ok(held_to) => {
-            let copied = copy(app, from, to, args.force_copy);
+            let alive_to = KeepAlive::start(app, &to.backend, &held_to);
+            let copied = match alive_from.as_ref().and_then(KeepAlive::lost) {
+                // The second one was waited for, and meanwhile somebody else may have begun to write what is to be copied.
+                Some(lost) => Err(lost.into()),
+                None => copy(app, from, to, force),
+            };
+            drop(alive_to);
             let _ = app.executor.block_on(to.backend.unlock(&held_to));
             copied
         }
         Err(stop) => Err(stop),
     };
+    drop(alive_from);
     let _ = app.executor.block_on(from.backend.unlock(&held_from));
     if let Some((state, has_history)) = copied? {
         let workspace = if to.workspace == DEFAULT_WORKSPACE { String::new() } else { format!(" of the workspace \"{}\"", to.workspace) };

@@ -1,13 +1,15 @@
-//! Locks that are taken only to look: none is left.
+//! Locks that are taken only to look, of which none is left, and one that is held while another one is waited for.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use karmaform_model::{BackendError, BoxFuture, Clear, Journal, JournalRecord, LockId, LockInfo, Serial, Snapshot, StateBackend};
 
 use super::Place;
 use crate::app::App;
+use crate::commands::init::move_one;
 use crate::output::Output;
-use crate::session::Session;
+use crate::session::{NoJournal, Session};
 use crate::wiring::{DEFAULT_WORKSPACE, OpenBackend};
 
 /// A backend that locks, and can't be read. Remembers what it was asked.
@@ -78,4 +80,82 @@ fn a_state_that_cannot_be_read_is_not_left_locked() {
     };
     assert!(Session::shared(&mut app, open).is_err());
     assert_eq!(*backend.0.lock().unwrap(), ["lock", "read", "unlock"]);
+}
+
+/// A backend without a state, whose lock has a short lease. Remembers what it was asked of its lock.
+struct Leased {
+    asked: Mutex<Vec<&'static str>>,
+    /// So often somebody else has the lock.
+    taken: Mutex<usize>,
+}
+
+impl Leased {
+    fn new(taken: usize) -> Arc<Self> {
+        Arc::new(Self { asked: Mutex::default(), taken: Mutex::new(taken) })
+    }
+
+    fn note(&self, what: &'static str) {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+    }
+
+    fn open(self: &Arc<Self>) -> OpenBackend {
+        OpenBackend {
+            kind: "s3",
+            backend: Arc::<Self>::clone(self),
+            store: None,
+            place: "state".to_owned(),
+            workspace: DEFAULT_WORKSPACE.to_owned(),
+            unlocked: None,
+            journal: Box::new(|| Ok(Box::new(NoJournal) as Box<dyn Journal>)),
+            seal: Arc::new(Clear),
+            record: None,
+        }
+    }
+}
+
+impl StateBackend for Leased {
+    fn read(&self) -> BoxFuture<'_, Result<Option<Snapshot>, BackendError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn write<'a>(&'a self, _: Option<Serial>, _: &'a Snapshot) -> BoxFuture<'a, Result<(), BackendError>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn lock<'a>(&'a self, who: &'a LockInfo) -> BoxFuture<'a, Result<LockId, BackendError>> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_free = *taken == 0;
+        *taken = taken.saturating_sub(1);
+        self.note("lock");
+        let id = LockId(who.id.clone());
+        Box::pin(async move { if is_free { Ok(id) } else { Err(BackendError::Locked(None)) } })
+    }
+
+    fn unlock<'a>(&'a self, _: &'a LockId) -> BoxFuture<'a, Result<(), BackendError>> {
+        self.note("unlock");
+        Box::pin(async { Ok(()) })
+    }
+
+    fn lease(&self) -> Option<Duration> {
+        Some(Duration::from_millis(400))
+    }
+
+    fn renew<'a>(&'a self, _: &'a LockId, _: &'a str) -> BoxFuture<'a, Result<(), BackendError>> {
+        self.note("renew");
+        Box::pin(async { Ok(()) })
+    }
+}
+
+#[test]
+fn a_lock_is_kept_while_the_one_of_the_new_place_is_waited_for() {
+    let place = Place::new("");
+    let (output, _) = Output::captured("");
+    let mut app = App::new(place.wiring(), output).unwrap();
+    let (from, to) = (Leased::new(0), Leased::new(1));
+    move_one(&mut app, &from.open(), &to.open(), (60_000, false)).unwrap();
+    let asked = from.asked.lock().unwrap().clone();
+    // The second try for the other one comes after a second.
+    assert!(asked.first() == Some(&"lock") && asked.last() == Some(&"unlock") && asked.contains(&"renew"), "{asked:?}");
+    let asked = to.asked.lock().unwrap().clone();
+    assert!(asked.starts_with(&["lock", "lock"]) && asked.last() == Some(&"unlock"), "{asked:?}");
 }
