@@ -67,6 +67,30 @@ pub(crate) struct Interrupt {
     woken: Arc<tokio::sync::Notify>,
     /// What a test has made, or is about to make: no state tells of it.
     left: Arc<Mutex<BTreeSet<String>>>,
+    held: Arc<Held>,
+}
+
+/// Gives back what a run holds; what there is to say of that is its result, with a space before.
+type GiveBack = BoxFuture<'static, String>;
+
+/// What is to be given back before everything ends at once.
+#[derive(Default)]
+struct Held {
+    give_back: Mutex<Option<GiveBack>>,
+    /// A signal gives it back, and ends everything then.
+    ends: AtomicBool,
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Held")
+    }
+}
+
+impl Held {
+    fn replace(&self, with: Option<GiveBack>) -> Option<GiveBack> {
+        std::mem::replace(&mut *self.give_back.lock().unwrap_or_else(PoisonError::into_inner), with)
+    }
 }
 
 impl Interrupt {
@@ -113,6 +137,16 @@ impl Interrupt {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
+    /// From now on a signal that ends everything at once waits until this was done. It takes no longer than people wait.
+    pub(crate) fn hold(&self, give_back: GiveBack) {
+        drop(self.held.replace(Some(give_back)));
+    }
+
+    /// Whoever holds it gives it back by himself; false if a signal does so already, and ends everything then.
+    pub(crate) fn let_go(&self) -> bool {
+        self.held.replace(None).is_some() || !self.held.ends.load(Ordering::SeqCst)
+    }
+
     /// What is said of an end in the middle.
     fn last_words(&self) -> String {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,13 +159,28 @@ impl Interrupt {
 
     /// Ctrl-C says twice that it is meant. Whoever manages processes repeats SIGTERM until they have ended (Argo Workflows every ten seconds), and
     /// means no more by the second one than by the first. So does a terminal that goes away: its shell and the kernel both tell.
-    fn on_signal(&self, kind: SignalKind) {
+    pub(crate) fn on_signal(&self, kind: SignalKind) {
         if kind != SignalKind::interrupt() && self.is_set() && self.manner.load(Ordering::SeqCst) == ASK_FIRST {
             return;
         }
-        if self.manner.load(Ordering::SeqCst) == AT_ONCE || self.is_set() {
+        let is_first = !self.is_set();
+        if self.manner.load(Ordering::SeqCst) == AT_ONCE || !is_first {
+            let is_ending = self.held.ends.swap(true, Ordering::SeqCst);
+            // What is held is being given back. Only a Ctrl-C does not wait for that.
+            if is_ending && kind != SignalKind::interrupt() {
+                return;
+            }
+            if let Some(give_back) = self.held.replace(None).filter(|_| is_first) {
+                // Nothing more is begun by then.
+                self.set();
+                tokio::spawn(async move {
+                    let said = give_back.await;
+                    end_at_once(&format!("\nInterrupted.{said}\n"));
+                });
+                return;
+            }
             // The kernel releases the lock; the journal is whole.
-            end_at_once(&if self.is_set() { self.last_words() } else { String::new() });
+            end_at_once(&if is_first { String::new() } else { self.last_words() });
         }
         self.set();
     }
@@ -218,7 +267,7 @@ pub fn leave(code: i32) -> ! {
 }
 
 /// Ends the process in the middle, with these words. Not [`leave`]: whoever holds the output may be the one that hangs.
-pub(crate) fn end_at_once(words: &str) -> ! {
+fn end_at_once(words: &str) -> ! {
     crate::hidden::restore();
     let _ = rustix::io::write(rustix::stdio::stderr(), words.as_bytes());
     signal_hook::low_level::exit(1)
@@ -250,6 +299,31 @@ mod tests {
             interrupt.on_signal(kind);
         }
         assert!(interrupt.is_set());
+    }
+
+    #[test]
+    fn what_is_repeated_waits_for_what_is_being_given_back() {
+        let interrupt = Interrupt::default();
+        Executor::new().unwrap().block_on(async {
+            interrupt.hold(Box::pin(std::future::pending()));
+            // This process would end here, and with it the test.
+            for kind in [SignalKind::hangup(), SignalKind::hangup(), SignalKind::terminate()] {
+                interrupt.on_signal(kind);
+            }
+        });
+        assert!(interrupt.is_set() && !interrupt.let_go());
+    }
+
+    #[test]
+    fn what_is_held_is_given_back_by_who_took_it_unless_a_signal_does() {
+        let interrupt = Interrupt::default();
+        assert!(interrupt.let_go(), "nothing is held");
+        interrupt.hold(Box::pin(async { String::new() }));
+        assert!(interrupt.let_go());
+        interrupt.hold(Box::pin(async { String::new() }));
+        // As a signal does it, but for the end.
+        interrupt.held.ends.store(true, Ordering::SeqCst);
+        assert!(interrupt.held.replace(None).is_some() && !interrupt.let_go());
     }
 
     #[test]

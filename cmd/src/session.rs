@@ -14,11 +14,10 @@ use crate::flags::LockFlags;
 use crate::locking::{lock, refused};
 use crate::policies::Overrides;
 use crate::project::is_configuration;
-use crate::runtime::end_at_once;
 use crate::wiring::{DEFAULT_WORKSPACE, OpenBackend};
 use crate::workspace;
 
-/// So long somebody who was asked and answered with Ctrl-C waits until the lock is released.
+/// So long a run that a signal ends waits until its lock is released.
 const RELEASE: Duration = Duration::from_secs(10);
 
 /// A backend that is open, with the state as it was read.
@@ -74,6 +73,9 @@ impl Session {
         read: fn(&mut App, OpenBackend) -> Result<Self, Stop>,
     ) -> Result<Self, Stop> {
         let held = if flags.lock { Some(lock(app, &open, operation, flags.lock_timeout)?) } else { None };
+        if let Some(id) = &held {
+            hold(app, &open, id);
+        }
         let backend = Arc::clone(&open.backend);
         let alive = held.as_ref().and_then(|id| KeepAlive::start(app, &backend, id));
         match read(app, open) {
@@ -85,6 +87,8 @@ impl Session {
             Err(stop) => {
                 drop(alive);
                 if let Some(id) = held {
+                    let _asking = app.interrupt.ask_first();
+                    let_go(app);
                     let _ = app.executor.block_on(backend.unlock(&id));
                 }
                 Err(stop)
@@ -178,31 +182,6 @@ impl Session {
         Ok(())
     }
 
-    /// Asks somebody while the lock is held. A signal meanwhile ends everything, as nothing is under way, but not before the lock is released: whoever
-    /// comes next would have to wait until its lease is over, or to remove it by hand where it has none.
-    pub(crate) fn while_asking<T>(&self, app: &mut App, ask: impl FnOnce(&mut App) -> T) -> T {
-        let Some((id, alive)) = &self.lock else { return ask(app) };
-        let (backend, place, id) = (Arc::clone(&self.open.backend), self.open.place.clone(), id.clone());
-        let (interrupt, is_lost) = (app.interrupt.clone(), alive.as_ref().map(KeepAlive::losing));
-        let _asking = app.interrupt.ask_first();
-        let release = app.executor.spawn(async move {
-            interrupt.wait().await;
-            // That was no signal: this run hears of it when it was answered.
-            if is_lost.is_some_and(|is_lost| is_lost()) {
-                return;
-            }
-            let problem = match tokio::time::timeout(RELEASE, backend.unlock(&id)).await {
-                Ok(Ok(())) => String::new(),
-                Ok(Err(error)) => format!(" {}", not_released(&place, &error.to_string())),
-                Err(_) => format!(" {}", not_released(&place, "there was no answer in time")),
-            };
-            end_at_once(&format!("\nInterrupted before an answer was given.{problem}\n"));
-        });
-        let answer = ask(app);
-        release.abort();
-        answer
-    }
-
     /// Writes this state in the place of the one that was read, and empties the journal: what is in it is in the state that was changed.
     ///
     /// # Errors
@@ -247,8 +226,11 @@ impl Session {
 
     /// Releases the lock. A lock that is gone is worth a warning and no more.
     pub(crate) fn close(&mut self, app: &mut App) {
+        // A first signal, or one that is repeated, does not end this in the middle.
+        let _asking = app.interrupt.ask_first();
         self.keep(app);
         let Some((id, alive)) = self.lock.take() else { return };
+        let_go(app);
         let lost = alive.as_ref().and_then(KeepAlive::lost);
         drop(alive);
         if let Some(lost) = lost {
@@ -257,6 +239,27 @@ impl Session {
             let detail = not_released(&self.open.place, &error.to_string());
             app.show(&Diagnostic::warning("Error releasing the state lock", detail).into());
         }
+    }
+}
+
+/// From now on a signal that ends everything at once releases the lock before: whoever comes next would have to wait until its lease is over, or to
+/// remove it by hand where it has none.
+fn hold(app: &App, open: &OpenBackend, id: &LockId) {
+    let (backend, place, id) = (Arc::clone(&open.backend), open.place.clone(), id.clone());
+    let release = async move {
+        match tokio::time::timeout(RELEASE, backend.unlock(&id)).await {
+            Ok(Ok(())) => String::new(),
+            Ok(Err(error)) => format!(" {}", not_released(&place, &error.to_string())),
+            Err(_) => format!(" {}", not_released(&place, "there was no answer in time")),
+        }
+    };
+    app.interrupt.hold(Box::pin(release));
+}
+
+/// The lock is about to be released as it should be. Where a signal does that already, everything ends with it.
+fn let_go(app: &App) {
+    if !app.interrupt.let_go() {
+        app.executor.block_on(std::future::pending::<()>());
     }
 }
 

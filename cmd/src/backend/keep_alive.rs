@@ -29,12 +29,6 @@ impl KeepAlive {
         Some(Self { task: app.executor.spawn(work), lost })
     }
 
-    /// Tells whether the lock is lost by then.
-    pub(crate) fn losing(&self) -> impl Fn() -> bool + Send + use<> {
-        let lost = Arc::clone(&self.lost);
-        move || lost.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
-
     /// Why the lock was lost, if it was.
     pub(crate) fn lost(&self) -> Option<Diagnostic> {
         let why = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone()?;

@@ -177,12 +177,10 @@ fn planned_here(
             return Err(not_approved("input is off"));
         }
         let asked = app.now();
-        let approved = session.while_asking(app, |app| {
-            let approved = approve(app, options.mode, &session.open.workspace);
-            app.profile.phase(APPROVAL, asked, app.now());
-            approved.and_then(|()| confirm(app, &planned.plan, &how.confirm, true))
-        });
+        let approved = approve(app, options.mode, &session.open.workspace);
+        app.profile.phase(APPROVAL, asked, app.now());
         approved?;
+        confirm(app, &planned.plan, &how.confirm, true)?;
         // Whoever was asked may have taken his time.
         let forbidden = judge(&project.config, &mut planned.plan, overrides, app.now_seconds());
         if forbidden.has_errors() {

@@ -4,21 +4,42 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use karmaform_model::{BackendError, BoxFuture, Clear, Journal, JournalRecord, LockId, LockInfo, Serial, Snapshot, StateBackend};
+use tokio::signal::unix::SignalKind;
 
 use super::Place;
 use crate::app::App;
 use crate::commands::init::move_one;
+use crate::flags::LockFlags;
 use crate::output::Output;
+use crate::runtime::Interrupt;
 use crate::session::{NoJournal, Session};
 use crate::wiring::{DEFAULT_WORKSPACE, OpenBackend};
 
 /// A backend that locks, and can't be read. Remembers what it was asked.
 #[derive(Default)]
-struct Unreadable(Mutex<Vec<&'static str>>);
+struct Unreadable {
+    asked: Mutex<Vec<&'static str>>,
+    /// Signals come while the lock is released.
+    signalled: Option<Interrupt>,
+}
 
 impl Unreadable {
     fn note(&self, what: &'static str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+    }
+
+    fn open(self: &Arc<Self>) -> OpenBackend {
+        OpenBackend {
+            kind: "http",
+            backend: Arc::<Self>::clone(self),
+            store: None,
+            place: "state".to_owned(),
+            workspace: DEFAULT_WORKSPACE.to_owned(),
+            unlocked: None,
+            journal: Box::new(|| Ok(Box::new(Left) as Box<dyn Journal>)),
+            seal: Arc::new(Clear),
+            record: None,
+        }
     }
 }
 
@@ -40,6 +61,9 @@ impl StateBackend for Unreadable {
 
     fn unlock<'a>(&'a self, _: &'a LockId) -> BoxFuture<'a, Result<(), BackendError>> {
         self.note("unlock");
+        // This process would end here, and with it the test.
+        let signals = [SignalKind::terminate(), SignalKind::terminate(), SignalKind::hangup()];
+        self.signalled.iter().for_each(|interrupt| signals.iter().for_each(|kind| interrupt.on_signal(*kind)));
         Box::pin(async { Ok(()) })
     }
 }
@@ -67,19 +91,20 @@ fn a_state_that_cannot_be_read_is_not_left_locked() {
     let (output, _) = Output::captured("");
     let mut app = App::new(place.wiring(), output).unwrap();
     let backend = Arc::new(Unreadable::default());
-    let open = OpenBackend {
-        kind: "http",
-        backend: Arc::<Unreadable>::clone(&backend),
-        store: None,
-        place: "state".to_owned(),
-        workspace: DEFAULT_WORKSPACE.to_owned(),
-        unlocked: None,
-        journal: Box::new(|| Ok(Box::new(Left) as Box<dyn Journal>)),
-        seal: Arc::new(Clear),
-        record: None,
-    };
-    assert!(Session::shared(&mut app, open).is_err());
-    assert_eq!(*backend.0.lock().unwrap(), ["lock", "read", "unlock"]);
+    assert!(Session::shared(&mut app, backend.open()).is_err());
+    assert_eq!(*backend.asked.lock().unwrap(), ["lock", "read", "unlock"]);
+}
+
+#[test]
+fn a_signal_does_not_end_the_release_of_a_lock_in_the_middle() {
+    let place = Place::new("");
+    let (output, _) = Output::captured("");
+    let mut app = App::new(place.wiring(), output).unwrap();
+    let backend = Arc::new(Unreadable { signalled: Some(app.interrupt.clone()), ..Unreadable::default() });
+    let flags = LockFlags { lock: true, lock_timeout: 0 };
+    assert!(Session::unsettled(&mut app, backend.open(), "state-push", &flags).is_err());
+    assert_eq!(*backend.asked.lock().unwrap(), ["lock", "read", "unlock"]);
+    assert!(app.interrupt.is_set());
 }
 
 /// A backend without a state, whose lock has a short lease. Remembers what it was asked of its lock.

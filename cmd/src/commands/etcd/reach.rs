@@ -100,7 +100,7 @@ fn acted<T>(
     let reached = reach(app, address, session.snapshot.clone(), false)?;
     if !acting.auto_approve {
         let question = format!("{question}\n  Cluster: {}\n  Only 'yes' will be accepted to confirm.", reached.address);
-        session.while_asking(app, |app| app.confirm(&question, name))?;
+        app.confirm(&question, name)?;
     }
     let cluster = &reached.cluster;
     Ok(working(app, !target.json, async |tell| work(cluster, tell).await)??)

@@ -92,7 +92,7 @@ fn write(app: &mut App, args: &Args, project: &Project, session: &mut Session) -
             "\nDo you want to replace the state?\n  It is written to {}; nothing else is touched.\n  Only 'yes' will be accepted to approve.",
             session.open.place
         );
-        session.while_asking(app, |app| app.confirm(&question, "state rebuild"))?;
+        app.confirm(&question, "state rebuild")?;
     }
     let serial = session.replace(app, snapshot)?;
     app.say(&format!("The state was written: {found} resources, serial {serial}.\n"));
