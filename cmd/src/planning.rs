@@ -1,5 +1,6 @@
 //! From a configuration and a state to a plan: what plan, apply, destroy, refresh and status share.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -339,8 +340,13 @@ pub(crate) fn waiting<T>(app: &mut App, ends: impl Future<Output = T>) -> T {
 /// Stages may pass on what an earlier one said.
 pub(crate) fn distinct(diagnostics: Diagnostics) -> Diagnostics {
     let mut seen: Vec<Diagnostic> = Vec::new();
+    // By what they say, and where: one of these differs where there are many.
+    let mut places: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for diagnostic in diagnostics {
-        if !seen.contains(&diagnostic) {
+        let place = diagnostic.span.map(|s| (s.file, s.start));
+        let alike = places.entry((diagnostic.summary.clone(), diagnostic.detail.clone(), place)).or_default();
+        if !alike.iter().any(|at| seen.get(*at) == Some(&diagnostic)) {
+            alike.push(seen.len());
             seen.push(diagnostic);
         }
     }

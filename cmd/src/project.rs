@@ -14,6 +14,7 @@ use crate::disk::{Disk, reason};
 use crate::expanding::Texts;
 use crate::flags::{VariableFlag, VariableFlags};
 use crate::hidden::Hidden;
+use crate::planning::distinct;
 use crate::workspace;
 
 /// A configuration's files in HCL end so.
@@ -130,14 +131,9 @@ impl Project {
 
 /// Each once, as a reader goes through the texts, whatever found it.
 pub(crate) fn in_order(found: impl IntoIterator<Item = Diagnostic>) -> Diagnostics {
-    let mut distinct: Vec<Diagnostic> = Vec::new();
-    for diagnostic in found {
-        if !distinct.contains(&diagnostic) {
-            distinct.push(diagnostic);
-        }
-    }
-    distinct.sort_by_key(|d| d.span.map(|s| (s.file, s.start)));
-    distinct.into_iter().collect()
+    let mut all: Vec<Diagnostic> = distinct(found.into_iter().collect()).into_iter().collect();
+    all.sort_by_key(|d| d.span.map(|s| (s.file, s.start)));
+    all.into_iter().collect()
 }
 
 /// Loads what is in the directory. `ask`: values of missing variables may be asked for.

@@ -2,6 +2,9 @@
 //!
 //! Lines of variable files are never shown: values of secrets stand there.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use karmaform_engine::CHECK_FAILED;
 use karmaform_lang::Sources;
@@ -33,11 +36,20 @@ pub(crate) fn warnings_text<'a>(
     if compact && !warnings.is_empty() {
         out = format!("\n{}\n\n", theme.strong(Tone::Change, "Warnings:"));
     }
-    for (at, warning) in warnings.iter().enumerate() {
-        // Each check has its own words.
-        let alike = |d: &&&Diagnostic| d.summary == warning.summary && d.summary != CHECK_FAILED;
-        let earlier = warnings[..at].iter().filter(alike).count();
-        let later = warnings[at + 1..].iter().filter(alike).count();
+    // Each check has its own words.
+    let has_others = |d: &Diagnostic| d.summary != CHECK_FAILED;
+    // By summary: how many are still to come, and how many were.
+    let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for warning in warnings.iter().filter(|d| has_others(d)) {
+        counts.entry(&warning.summary).or_default().0 += 1;
+    }
+    for warning in &warnings {
+        let (mut later, mut earlier) = (0, 0);
+        if let Some(count) = counts.get_mut(warning.summary.as_str()) {
+            count.0 -= 1;
+            (later, earlier) = *count;
+            count.1 += 1;
+        }
         if earlier >= WARNINGS_ALIKE {
             continue;
         }
@@ -126,11 +138,19 @@ fn excerpt(diagnostic: &Diagnostic, sources: &Sources, theme: &Theme) -> Option<
     };
     let mut group = Group::with_level(level);
     let here = diagnostic.labels.iter().find(|(s, _)| *s == span).map(|(_, word)| word.as_str());
-    let mut snippet = Snippet::source(file.text.as_str()).path(file.path.as_str());
-    snippet = snippet.annotation(AnnotationKind::Primary.span(one_line(&file.text, span)).label(here));
     let others = diagnostic.labels.iter().filter(|(s, _)| *s != span);
-    for (place, word) in others.clone().filter(|(s, _)| s.file == span.file) {
-        snippet = snippet.annotation(AnnotationKind::Context.span(one_line(&file.text, *place)).label(word.as_str()));
+    let beside: Vec<(Range<usize>, &str)> =
+        others.clone().filter(|(s, _)| s.file == span.file).map(|(s, word)| (one_line(&file.text, *s), word.as_str())).collect();
+    let primary = one_line(&file.text, span);
+    let first = beside.iter().map(|(place, _)| place.start).fold(primary.start, usize::min);
+    let last = beside.iter().map(|(place, _)| place.end).fold(primary.end, usize::max);
+    let lines = lines_of(&file.text, first..last);
+    let within = |place: Range<usize>| place.start - lines.start..place.end - lines.start;
+    let number = file.text[..lines.start].bytes().filter(|b| *b == b'\n').count() + 1;
+    let mut snippet = Snippet::source(&file.text[lines.clone()]).path(file.path.as_str()).line_start(number);
+    snippet = snippet.annotation(AnnotationKind::Primary.span(within(primary)).label(here));
+    for (place, word) in beside {
+        snippet = snippet.annotation(AnnotationKind::Context.span(within(place)).label(word));
     }
     group = group.element(snippet);
     let mut elsewhere = String::new();
@@ -145,7 +165,7 @@ fn excerpt(diagnostic: &Diagnostic, sources: &Sources, theme: &Theme) -> Option<
 }
 
 /// The part of a span on its first line: a whole block as an excerpt says less than its head.
-fn one_line(text: &str, span: Span) -> std::ops::Range<usize> {
+fn one_line(text: &str, span: Span) -> Range<usize> {
     let boundary = |at: u32| {
         let mut at = (at as usize).min(text.len());
         while !text.is_char_boundary(at) {
@@ -156,6 +176,16 @@ fn one_line(text: &str, span: Span) -> std::ops::Range<usize> {
     let (start, end) = (boundary(span.start), boundary(span.end.max(span.start)));
     let line_end = text[start..].find(['\n', '\r']).map_or(text.len(), |n| start + n);
     start..end.min(line_end).max(start)
+}
+
+/// The whole lines from one place to another. What draws an excerpt goes through all that it is given, and there may be thousands in one file.
+fn lines_of(text: &str, places: Range<usize>) -> Range<usize> {
+    let start = text[..places.start].rfind('\n').map_or(0, |n| n + 1);
+    // What is behind the last line is shown on that.
+    if start == text.len() {
+        return 0..text.len();
+    }
+    start..text[places.end..].find('\n').map_or(text.len(), |n| places.end + n + 1)
 }
 
 /// Variable files hold values, maybe secret ones.
@@ -204,6 +234,15 @@ mod tests {
             "\nError: Reference to undeclared resource\n\n --> main.kf.hcl:2:11\n  |\n2 |   value = nope.x\n  |           ^^^^^^\n\n\
              A resource \"nope\" \"x\" has not been declared.\n\n  = help: Declare it.\n",
         );
+    }
+
+    #[test]
+    fn whole_lines_are_what_is_drawn() {
+        let text = "ab\ncd\n\nef";
+        for (places, lines) in [(0..1, 0..3), (4..4, 3..6), (6..6, 6..7), (3..8, 3..9), (7..9, 7..9), (2..2, 0..3)] {
+            assert_eq!(lines_of(text, places.clone()), lines, "{places:?}");
+        }
+        assert_eq!(lines_of("ab\ncd\n", 6..6), 0..6, "behind the last line");
     }
 
     #[test]
