@@ -59,7 +59,8 @@ fn take(moved: &Moved, unit: &Unit, places: &mut BTreeMap<Address, Address>) -> 
     let going: Vec<Address> = places.keys().filter(|a| moved.unit(a).is_some_and(|u| u == *unit)).cloned().collect();
     let is_there = |address: &Address| match (unit.to.is_module(), moved.is_whole()) {
         (true, _) => address.module.starts_with(&unit.to.module),
-        (false, true) => address.block() == unit.to,
+        // By its name first: each address is asked for each unit.
+        (false, true) => address.name == unit.to.name && address.block() == unit.to,
         (false, false) => *address == unit.to,
     };
     if places.keys().any(|a| is_there(a) && !going.contains(a)) {

@@ -57,12 +57,13 @@ impl Moved {
         if rest.len() < depth || rest[..inner.len()] != *inner {
             return None;
         }
-        let mut to = self.to.in_module(around);
+        // Nothing is made before it is known to be it: each block is asked of each address.
         if let Some(last) = last {
             let there = &rest[depth - 1];
             if there.name != last.name || !(is_whole || there.key == last.key) {
                 return None;
             }
+            let mut to = self.to.in_module(around);
             if let (Some(step), true) = (to.module.last_mut(), is_whole) {
                 step.key.clone_from(&there.key);
             }
@@ -72,7 +73,7 @@ impl Moved {
         if !is_it || !(is_whole || address.key == from.key) {
             return None;
         }
-        Some(Unit { from: self.from.in_module(around), to })
+        Some(Unit { from: self.from.in_module(around), to: self.to.in_module(around) })
     }
 
     /// True if it is about the instances of this block, at one of its ends.
