@@ -128,7 +128,8 @@ fn checked(said: CheckSaid, unread: Option<String>) -> Checked {
     let status = said.asserts.iter().map(|(verdict, _)| verdict.status()).min().unwrap_or(CheckStatus::Pass);
     let status = if unread.is_some() { status.min(CheckStatus::Fail) } else { status };
     let broken = said.asserts.into_iter().filter_map(|(v, _)| if let Verdict::Broken(message) = v { Some(message) } else { None });
-    let problems = unread.into_iter().chain(broken).collect();
+    let mut problems: Vec<_> = unread.into_iter().chain(broken).collect();
+    problems.sort();
     Checked { kind: CheckKind::Check, address: said.address, status, problems, is_absent: false }
 }
 

@@ -159,8 +159,10 @@ impl Evaluator<'_> {
 /// What several conditions of one thing come to: the worst of them.
 fn checked(kind: CheckKind, address: Address, verdicts: Vec<Verdict>) -> Checked {
     let status = verdicts.iter().map(Verdict::status).min().unwrap_or(CheckStatus::Pass);
-    let problems = verdicts.into_iter().filter_map(|v| if let Verdict::Broken(message) = v { Some(message) } else { None });
-    Checked { kind, address, status, problems: problems.collect(), is_absent: false }
+    let broken = verdicts.into_iter().filter_map(|v| if let Verdict::Broken(message) = v { Some(message) } else { None });
+    let mut problems: Vec<_> = broken.collect();
+    problems.sort();
+    Checked { kind, address, status, problems, is_absent: false }
 }
 
 /// The data sources that stand in `check` blocks, each with the name of its block.

@@ -43,7 +43,7 @@ pub struct Checked {
     pub address: Address,
     /// What its conditions say.
     pub status: CheckStatus,
-    /// The messages of those that do not hold.
+    /// The messages of those that do not hold, sorted as Terraform has them.
     pub problems: Vec<String>,
     /// Nothing of it stands (`count = 0`): its address is the one that the configuration has, and no instance's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
