@@ -1,6 +1,8 @@
 //! In which order replacements go, and which deletes are refused. Works on decisions, after a pass.
 
-use karmaform_model::{Change, Connection, Diagnostic, Diagnostics, Object, ReplaceOrder, Schema, same};
+use std::collections::BTreeMap;
+
+use karmaform_model::{Address, Change, Connection, Diagnostic, Diagnostics, Object, ReplaceOrder, Schema, same};
 
 use crate::graph::{Graph, Role};
 use crate::options::Inputs;
@@ -9,16 +11,30 @@ use crate::walk::Pass;
 use crate::wanted::connection_id;
 
 /// By node: whether `create_before_destroy` is in effect. It spreads to what a resource needs: the old one of that has to live until the
-/// old one of this is gone.
+/// old one of this is gone. It holds for a resource as a whole: for all its instances, in all instances of its module.
 pub(crate) fn create_first(graph: &Graph, inputs: Inputs<'_>) -> Vec<bool> {
     let mut first = vec![false; graph.nodes.len()];
-    for &number in graph.order.iter().rev() {
-        let node = &graph.nodes[number];
-        if node.configured && !node.is_junction() && !node.address.is_child() {
-            first[number] |= inputs.config.block(&node.address).is_some_and(|b| b.lifecycle.create_before_destroy);
+    let is_instance = |number: &usize| {
+        let node = &graph.nodes[*number];
+        node.configured && !node.is_junction() && !node.address.is_child()
+    };
+    let says_so = |number: &usize| inputs.config.block(&graph.nodes[*number].address).is_some_and(|b| b.lifecycle.create_before_destroy);
+    let mut open: Vec<usize> = (0..graph.nodes.len()).filter(is_instance).filter(says_so).collect();
+    if open.is_empty() {
+        return first;
+    }
+    let mut resources: BTreeMap<Address, Vec<usize>> = BTreeMap::new();
+    for number in (0..graph.nodes.len()).filter(is_instance) {
+        resources.entry(graph.nodes[number].address.configuration()).or_default().push(number);
+    }
+    while let Some(number) = open.pop() {
+        if std::mem::replace(&mut first[number], true) {
+            continue;
         }
-        if first[number] {
-            node.wanted.iter().for_each(|needed| first[*needed] = true);
+        let node = &graph.nodes[number];
+        open.extend(&node.wanted);
+        if is_instance(&number) {
+            open.extend(resources.remove(&node.address.configuration()).unwrap_or_default());
         }
     }
     // Composites order the replacement of their children themselves.
