@@ -19,13 +19,9 @@ impl Dispatcher<'_> {
                 self.event(step, EventKind::Started);
                 self.ledger.made(*resource, record);
                 let planned = &self.plan.resources[*resource];
+                self.event(step, EventKind::Succeeded(None));
                 let broken = self.after_step(&planned.address, planned.change.action());
-                if broken.has_errors() {
-                    self.fail(step, broken);
-                } else {
-                    self.event(step, EventKind::Succeeded(None));
-                    self.succeed(step);
-                }
+                self.judged(step, broken);
             }
             StepKind::Change { resource, part } if *part == Action::Forget || self.plan.resources[*resource].provider.is_none() => {
                 self.event(step, EventKind::Started);
@@ -105,8 +101,7 @@ impl Dispatcher<'_> {
             (_, Err(error)) => Some(error.into()),
             (StepKind::Change { resource, part }, Ok(success)) => {
                 let (resource, part) = (*resource, *part);
-                let problem = self.book(resource, part, &sent, success, done.touched, prior).map(Diagnostics::from);
-                problem.or_else(|| Some(self.after_step(&self.plan.resources[resource].address, part)).filter(Diagnostics::has_errors))
+                self.book(resource, part, &sent, success, done.touched, prior).map(Diagnostics::from)
             }
             (_, Ok(Success::Passed(seen))) => {
                 self.event(done.step, EventKind::Succeeded(Some(seen)));
@@ -117,15 +112,27 @@ impl Dispatcher<'_> {
         match problem {
             Some(error) => self.fail(done.step, error),
             None => {
+                let mut broken = Diagnostics::new();
                 if let StepKind::Change { resource, part } = &self.plan.steps[done.step].kind {
-                    let id = self.ledger.attribute(&self.plan.resources[*resource].address, "id");
+                    let address = &self.plan.resources[*resource].address;
+                    let id = self.ledger.attribute(address, "id");
                     // What is gone has none, and at its address there may be another one by now.
                     let is_told = *part != Action::Delete && !Value::contains_secret(&id);
                     let id = id.as_str().filter(|_| is_told).map(str::to_owned);
                     self.event(done.step, EventKind::Succeeded(id));
+                    broken = self.after_step(address, *part);
                 }
-                self.succeed(done.step);
+                self.judged(done.step, broken);
             }
+        }
+    }
+
+    /// Goes on behind a step that is done, unless something must hold of what came of it and does not.
+    fn judged(&mut self, step: usize, broken: Diagnostics) {
+        if broken.has_errors() {
+            self.refuse(step, broken);
+        } else {
+            self.succeed(step);
         }
     }
 

@@ -195,10 +195,7 @@ impl<'a> Dispatcher<'a> {
             match self.start(step) {
                 Ok(Some(job)) => started.push(Started { step, job }),
                 Ok(None) => {}
-                Err(errors) => {
-                    self.event(step, EventKind::Started);
-                    self.fail(step, errors);
-                }
+                Err(errors) => self.refuse(step, errors),
             }
         }
         started
@@ -278,28 +275,28 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
+    /// Ends a step that went wrong.
     pub(crate) fn fail(&mut self, step: usize, errors: Diagnostics) {
+        if let Some(first) = errors.iter().find(|d| d.is_error()).or_else(|| errors.iter().next()) {
+            self.event(step, EventKind::Failed(Box::new(first.clone())));
+        }
+        self.refuse(step, errors);
+    }
+
+    /// The same of one that was not begun, or that did its work, but not as a condition wants it: there is no failure of it to be told.
+    pub(crate) fn refuse(&mut self, step: usize, errors: Diagnostics) {
         let address = self.address(step);
-        let named: Vec<Diagnostic> = errors
-            .into_iter()
-            .map(|d| match &address {
-                Some(address) => d.at(address).with_span(self.world.config.block(address).map(|b| b.span)),
-                None => d,
-            })
-            .collect();
+        let at = |d: Diagnostic| match &address {
+            Some(address) => d.at(address).with_span(self.world.config.block(address).map(|b| b.span)),
+            None => d,
+        };
+        let named: Vec<Diagnostic> = errors.into_iter().map(at).collect();
         // What only a check looks at holds up nothing.
         if let Some(address) = address.as_ref().filter(|a| self.world.config.check_of(a).is_some()) {
             let why = named.iter().find(|d| d.is_error()).map(|d| d.detail.clone());
             self.unread.insert(address.clone(), why.unwrap_or_default());
-            let warnings: Vec<_> = named.into_iter().map(|d| Diagnostic { severity: Severity::Warning, ..d }).collect();
-            if let Some(first) = warnings.first() {
-                self.event(step, EventKind::Failed(Box::new(first.clone())));
-            }
-            self.diagnostics.extend(warnings);
+            self.diagnostics.extend(named.into_iter().map(|d| Diagnostic { severity: Severity::Warning, ..d }));
             return self.succeed(step);
-        }
-        if let Some(first) = named.iter().find(|d| d.is_error()).or(named.first()) {
-            self.event(step, EventKind::Failed(Box::new(first.clone())));
         }
         self.diagnostics.extend(named);
         self.leave(step, Stage::Failed);

@@ -30,7 +30,8 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// Legal order: Started, any number of Waiting, then one of Succeeded and Failed; or Skipped alone.
+/// Legal order: Started, any number of Waiting, then one of Succeeded and Failed; or Skipped alone; or nothing, of what could not be begun
+/// because a condition does not hold or a value is not known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
