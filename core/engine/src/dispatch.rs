@@ -372,6 +372,7 @@ impl<'a> Dispatcher<'a> {
                 self.interrupted |= self.options.interrupt.load(Ordering::Relaxed);
             }
         }
+        self.ledger.inherit();
         crate::outputs::store(self, graph);
         self.judge_rest();
         crate::checks::applied(self);

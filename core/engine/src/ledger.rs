@@ -1,5 +1,5 @@
-//! What an apply knows: the state as it becomes, the results so far, and what the journal has still to be told. Everything here costs the
-//! same however large the state is. Touches nothing outside.
+//! What an apply knows: the state as it becomes, the results so far, and what the journal has still to be told. Everything that is done per
+//! step costs the same however large the state is. Touches nothing outside.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +30,8 @@ pub(crate) struct Ledger<'a> {
     results: BTreeMap<Address, Object>,
     /// Keys of objects that this apply set aside, by planned resource.
     deposed: BTreeMap<usize, String>,
+    /// What went to be made anew, with what it needed.
+    went: BTreeMap<Address, Vec<Address>>,
 }
 
 impl Resolver for Ledger<'_> {
@@ -104,6 +106,7 @@ impl<'a> Ledger<'a> {
             records: Vec::new(),
             results: BTreeMap::new(),
             deposed: BTreeMap::new(),
+            went: BTreeMap::new(),
         };
         ledger.take_over();
         ledger
@@ -216,10 +219,20 @@ impl<'a> Ledger<'a> {
                 self.records.push(JournalRecord::Deposed { address, key, state: None });
             }
             None => {
-                self.snapshot.resources.remove(&address);
+                let old = self.snapshot.resources.remove(&address);
+                // Of what goes for good the plan knows: what it says of needs is all there is to say.
+                if let Some(old) = old.filter(|_| target.change.action() == Action::DestroyThenCreate) {
+                    self.went.insert(address.clone(), old.dependencies);
+                }
                 self.records.push(JournalRecord::Ended { address, state: None });
             }
         }
+    }
+
+    /// At the end: what stays keeps what it needed by way of what could not be made anew.
+    pub(crate) fn inherit(&mut self) {
+        let changed = self.snapshot.inherit(&std::mem::take(&mut self.went));
+        self.dirty |= changed;
     }
 
     /// A step failed. If it touched nothing, everything is as it was before; else the state says that it is not to be trusted.

@@ -1,5 +1,6 @@
 //! The state: what is remembered between runs. On disk it is Terraform's version-4 JSON, so that its tools read ours.
 
+mod gone;
 mod instance;
 mod needs;
 

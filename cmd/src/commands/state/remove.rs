@@ -49,11 +49,11 @@ fn remove(app: &mut App, session: &mut Session, args: &Args) -> Result<(), Stop>
     let lines: String = gone.iter().map(|a| format!("{verb} {a}\n")).collect();
     if !args.dry_run {
         let mut snapshot = session.snapshot.clone();
+        let needs = snapshot.resources.iter().filter(|(a, _)| is_wanted(a)).map(|(a, r)| (a.clone(), r.dependencies.clone()));
+        let needs = needs.collect();
         snapshot.resources.retain(|a, _| !is_wanted(a));
         snapshot.deposed.retain(|(a, _), _| !is_wanted(a));
-        for resource in snapshot.resources.values_mut() {
-            resource.dependencies.retain(|d| !is_wanted(d));
-        }
+        snapshot.inherit(&needs);
         session.replace(app, snapshot)?;
     }
     app.output.print(&lines);
