@@ -6,9 +6,9 @@ use super::Snapshot;
 use crate::Address;
 
 impl Snapshot {
-    /// What needs something that is gone needs what that needed, too: it is still destroyed before that. `gone`: what is not there any more,
-    /// each with what it needed; what is there again is passed over, and so are parts of composites, which order theirs themselves. Says whether
-    /// anything came of it.
+    /// What needs something that is gone needs what that needed, too: it is still destroyed before that. `gone`: what is not there any
+    /// more, each with what it needed; what is there again is passed over, and so are parts of composites, which order theirs themselves.
+    /// Says whether anything came of it.
     pub fn inherit(&mut self, gone: &BTreeMap<Address, Vec<Address>>) -> bool {
         let mut blocks: BTreeMap<Address, Vec<&Address>> = BTreeMap::new();
         for address in gone.keys().filter(|address| !address.is_child() && !self.resources.contains_key(*address)) {
@@ -59,11 +59,14 @@ mod tests {
         let resource = |name: &str, needs: &str| {
             let needs: Vec<_> = needs.split_whitespace().collect();
             let instance = serde_json::json!({ "attributes": {}, "dependencies": needs, "schema_version": 0 });
-            serde_json::json!({ "mode": "managed", "type": "t", "name": name, "provider": "provider[\"terraform.io/builtin/terraform\"]", "instances": [instance] })
+            let provider = "provider[\"terraform.io/builtin/terraform\"]";
+            serde_json::json!({ "mode": "managed", "type": "t", "name": name, "provider": provider, "instances": [instance] })
         };
         let file = serde_json::json!({
             "version": 4, "terraform_version": "1.11.4", "serial": 1, "lineage": "l", "outputs": {},
-            "resources": [resource("a", ""), resource("c", "t.b"), resource("d", "t.c"), resource("e", "t.b[1]"), resource("f", "module.m.t.x")],
+            "resources": [
+                resource("a", ""), resource("c", "t.b"), resource("d", "t.c"), resource("e", "t.b[1]"), resource("f", "module.m.t.x"),
+            ],
         });
         let mut state = Snapshot::from_text(&file.to_string()).unwrap();
         let needs = |state: &Snapshot, name: &str| {
