@@ -107,7 +107,7 @@ fn all_outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Dia
         }
         let failed = problems.has_errors();
         diagnostics.extend(problems);
-        if failed || is_deferred {
+        if failed || is_deferred || (diagnostics.has_errors() && !value.is_wholly_known() && is_of_what_failed(pass, name)) {
             continue;
         }
         let after = value.secret_if(output.sensitive);
@@ -130,6 +130,11 @@ fn all_outputs(pass: &Pass<'_>, evaluator: &Evaluator<'_>, diagnostics: &mut Dia
         changes.insert(name.clone(), change);
     }
     Outputs { changes, kept }
+}
+
+/// True if something that an output is made of can't be evaluated. That was told where it came up first, so one is asked that remembers nothing.
+fn is_of_what_failed(pass: &Pass<'_>, output: &str) -> bool {
+    Evaluator::new(pass.inputs.config, pass.values).output(output).1.has_errors()
 }
 
 fn is_decided(pass: &Pass<'_>, output: &str) -> bool {
