@@ -83,6 +83,36 @@ fn what_is_to_be_made_anew_does_not_go_before_it_may_be_made() {
 }
 
 #[test]
+fn what_needs_something_that_is_gone_needs_what_that_needed() {
+    let text = |name: &str, operator: &str| {
+        format!(
+            r#"
+            resource "fake_local" "a" {{ name = "{name}" }}
+            resource "fake_local" "b" {{
+              name  = "b"
+              needs = [fake_local.a.id]
+              lifecycle {{
+                precondition {{
+                  condition     = fake_local.a.id {operator} ""
+                  error_message = "not beside this"
+                }}
+              }}
+            }}
+            resource "fake_note" "c" {{ input = fake_local.b.id }}"#
+        )
+    };
+    let mut lab = Lab::new();
+    lab.converge(&text("a", "!="));
+    let outcome = lab.run(&text("a2", "=="));
+    assert_eq!(outcome.diagnostics.iter().next().unwrap().detail, "not beside this");
+    let state = lab.state();
+    assert!(!state.resources.contains_key(&"fake_local.b".parse().unwrap()));
+    let note = &state.resources[&"fake_note.c".parse().unwrap()];
+    let needed: Vec<String> = note.dependencies.iter().map(ToString::to_string).collect();
+    assert_eq!(needed, ["fake_local.a", "fake_local.b"]);
+}
+
+#[test]
 fn a_composite_is_judged_when_its_record_is_there_and_its_parts_wait_for_what_must_hold_before() {
     let text = |conditions: &str| {
         format!(
