@@ -42,11 +42,12 @@ impl Evaluator<'_> {
         }
         let Some(entries) = self.entries(&f.collection, &collection, "A for expression", scope, errors) else { return unknown() };
         let is_open = matches!(&collection.kind, Kind::Unknown(u) if u.ty == Type::Any);
-        if !is_open && entries.as_ref().is_none_or(Vec::is_empty) && !self.can_ask(f, scope, errors) {
-            return unknown();
-        }
+        let asked =
+            if !is_open && entries.as_ref().is_none_or(Vec::is_empty) { self.ask(f, scope, errors) } else { Some(Marks::default()) };
+        let Some(of_condition) = asked else { return unknown() };
         let mut marks = collection.marks();
-        let Some(entries) = entries else { return Value::unknown_not_null(Type::Any).marked(marks) };
+        // The condition will be asked of what there will be, and how many are left tells what it says.
+        let Some(entries) = entries else { return Value::unknown_not_null(Type::Any).marked(marks | of_condition) };
         let result = self.go_over(&f.collection, collection.marks(), entries, errors, |entries, errors| {
             let mut result =
                 Collected { object: f.key.is_some().then(Object::new), items: Vec::new(), groups: Object::new(), undecided: false };
@@ -105,12 +106,13 @@ impl Evaluator<'_> {
         result
     }
 
-    /// False if the condition fails whatever it is asked of. As in Terraform, that is told where it is asked of nothing, or nobody knows of what.
-    fn can_ask(&self, f: &For, scope: &Scope<'_>, errors: &mut Errors) -> bool {
-        let Some(condition) = &f.condition else { return true };
+    /// The marks of the condition; `None` if it fails whatever it is asked of. As in Terraform, that is told where it is asked of nothing, or
+    /// nobody knows of what.
+    fn ask(&self, f: &For, scope: &Scope<'_>, errors: &mut Errors) -> Option<Marks> {
+        let Some(condition) = &f.condition else { return Some(Marks::default()) };
         let mut names = vec![(f.value_name.as_str(), unknown())];
         names.extend(f.key_name.as_deref().map(|name| (name, unknown())));
-        scope.bind(&names, |inner| self.eval_condition(condition, inner, errors)).is_some()
+        scope.bind(&names, |inner| self.eval_condition(condition, inner, errors)).map(|(_, marks)| marks)
     }
 
     /// One round of a for expression; false after an error: the next rounds would only repeat it.
