@@ -345,7 +345,12 @@ impl Evaluator<'_> {
                     let one = go(&Value::unknown(Type::clone(element)), errors);
                     Value::unknown_not_null(Type::list(one.ty()))
                 }
-                Type::Tuple(_) | Type::Any => Value::unknown_not_null(Type::Any),
+                // What an element can't have is wrong before it is known.
+                Type::Tuple(types) => {
+                    let parts = types.iter().map(|ty| go(&Value::unknown(ty.clone()), errors).ty()).collect();
+                    Value::unknown_not_null(Type::Tuple(parts))
+                }
+                Type::Any => Value::unknown_not_null(Type::Any),
                 // As in Terraform: what is in brackets is looked for only once it is there.
                 Type::Object(_) if !u.not_null && each.iter().any(|step| matches!(step.kind, StepKind::Index(_))) => {
                     Value::unknown_not_null(Type::Any)

@@ -21,6 +21,7 @@ variable "o" {
   default = { a = 1, extra = "z", c = [{ y = "true" }] }
 }
 resource "terraform_data" "u" {}
+resource "terraform_data" "t" {}
 resource "terraform_data" "c" {
   count = 2
   input = count.index
@@ -85,6 +86,8 @@ fn unknown_values() {
     };
     let mut known = Known::default();
     known.0.insert("terraform_data.u".into(), instance(Value::null(Type::Any)));
+    let tuple = Value::unknown(Type::Tuple(vec![Type::String, Type::Number]));
+    known.0.insert("terraform_data.t".into(), Value::object([("output", tuple)]));
     for i in 0..2i64 {
         known.0.insert(format!("terraform_data.c[{i}]"), instance(i.into()));
     }
