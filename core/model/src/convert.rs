@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::becomes::{misfit, of_elements};
 use crate::{Kind, Object, ObjectAttribute, Type, Unknown, Value, unify};
 
 /// Why a value does not become a type. Never quotes the value: it may be secret.
@@ -94,7 +95,7 @@ fn convert_kind(value: &Value, ty: &Type) -> Result<Kind, ConvertError> {
     Ok(match (&value.kind, ty) {
         (kind, Type::Any) => kind.clone(),
         (Kind::Null(own), _) => Kind::Null(without_defaults(&filled(own, ty))),
-        (Kind::Unknown(u), _) => convert_unknown(u, ty).ok_or_else(wrong)?,
+        (Kind::Unknown(u), _) => convert_unknown(u, ty)?,
         (Kind::Bool(b), Type::Bool) => Kind::Bool(*b),
         (Kind::Number(n), Type::Number) => Kind::Number(n.clone()),
         (Kind::String(s), Type::String) => Kind::String(s.clone()),
@@ -112,12 +113,17 @@ fn convert_kind(value: &Value, ty: &Type) -> Result<Kind, ConvertError> {
         }
         // Without elements, only the old type tells what they would be.
         (Kind::List(own, items) | Kind::Set(own, items), Type::List(element)) if items.is_empty() => {
+            can(of_elements(own, element))?;
             Kind::List(value_type(filled(own, element)), Vec::new())
         }
         (Kind::List(own, items) | Kind::Set(own, items), Type::Set(element)) if items.is_empty() => {
+            can(of_elements(own, element))?;
             Value::set(value_type(filled(own, element)), Vec::new()).kind
         }
-        (Kind::Map(own, entries), Type::Map(element)) if entries.is_empty() => Kind::Map(value_type(filled(own, element)), Object::new()),
+        (Kind::Map(own, entries), Type::Map(element)) if entries.is_empty() => {
+            can(of_elements(own, element))?;
+            Kind::Map(value_type(filled(own, element)), Object::new())
+        }
         (Kind::List(_, items) | Kind::Set(_, items) | Kind::Tuple(items), Type::List(element)) => {
             let (element, items) = convert_elements(items, element)?;
             Kind::List(element, items)
@@ -238,14 +244,13 @@ fn convert_object(entries: &Object, wanted: &BTreeMap<String, ObjectAttribute>) 
     Ok(Kind::Object(out))
 }
 
-fn convert_unknown(unknown: &Unknown, ty: &Type) -> Option<Kind> {
-    let fits = match (&unknown.ty, ty) {
-        (Type::Any, _) => true,
-        (a, b) if a.is_primitive() && b.is_primitive() => !matches!((a, b), (Type::Bool, Type::Number) | (Type::Number, Type::Bool)),
-        (Type::List(_) | Type::Set(_) | Type::Tuple(_), Type::List(_) | Type::Set(_) | Type::Tuple(_)) => true,
-        (Type::Map(_) | Type::Object(_), Type::Map(_) | Type::Object(_)) => true,
-        _ => false,
-    };
+/// Nothing, or why it can't be.
+fn can(misfit: Option<ConvertError>) -> Result<(), ConvertError> {
+    misfit.map_or(Ok(()), Err)
+}
+
+fn convert_unknown(unknown: &Unknown, ty: &Type) -> Result<Kind, ConvertError> {
+    can(misfit(&unknown.ty, ty))?;
     let ty = if ty.has_any() && unknown.ty != Type::Any { filled(&unknown.ty, ty) } else { ty.clone() };
     let same = unknown.ty == ty;
     // An object has each of its attributes, also those that were no keys of a map; a number is no text as long.
@@ -253,15 +258,13 @@ fn convert_unknown(unknown: &Unknown, ty: &Type) -> Option<Kind> {
         (Type::List(_), Type::List(_) | Type::Set(_)) | (Type::Set(_), Type::List(_) | Type::Set(_)) | (Type::Map(_), Type::Map(_)) => true,
         _ => same,
     };
-    fits.then(|| {
-        Kind::Unknown(Box::new(Unknown {
-            ty: without_defaults(&ty),
-            not_null: unknown.not_null,
-            prefix: unknown.prefix.clone().filter(|_| same),
-            min_length: unknown.min_length.filter(|_| is_sized && (!matches!(ty, Type::Set(_)) || same)),
-            max_length: unknown.max_length.filter(|_| is_sized),
-        }))
-    })
+    Ok(Kind::Unknown(Box::new(Unknown {
+        ty: without_defaults(&ty),
+        not_null: unknown.not_null,
+        prefix: unknown.prefix.clone().filter(|_| same),
+        min_length: unknown.min_length.filter(|_| is_sized && (!matches!(ty, Type::Set(_)) || same)),
+        max_length: unknown.max_length.filter(|_| is_sized),
+    })))
 }
 
 /// The wanted type, with the parts of the type that there is where it holds `any`.

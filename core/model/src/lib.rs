@@ -7,6 +7,7 @@
 
 mod address;
 mod backend;
+mod becomes;
 mod cause;
 mod change;
 mod checked;
@@ -47,6 +48,7 @@ mod written_path;
 
 pub use address::{Address, AddressError, ChildStep, Key, Mode, ModuleStep};
 pub use backend::{BackendError, Journal, JournalRecord, LockId, LockInfo, OtherState, Serial, StateBackend, States};
+pub use becomes::becomes;
 pub use cause::innermost;
 pub use change::{Action, Change, ReplaceOrder};
 pub use checked::{CheckKind, CheckStatus, Checked};

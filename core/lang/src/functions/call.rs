@@ -1,6 +1,6 @@
 //! One call: arguments are counted, converted and checked, then the body runs, then the marks are put back.
 
-use karmaform_model::{ConvertError, Kind, Marks, Value, convert};
+use karmaform_model::{ConvertError, Marks, Value, convert};
 
 use super::arguments::{Answer, Arguments, FunctionError, conversion};
 use super::definition::{Function, Shape};
@@ -26,10 +26,7 @@ pub(super) fn run(function: &Function, given: &[Value], context: &Context) -> An
         }
         let mut new = match parameter.shape {
             Shape::Any => None,
-            shape => {
-                let new = check_empty(value, shape).and_then(|()| convert(value, &shape.ty()));
-                Some(new.map_err(|e| FunctionError::at(i, misfit(&e, value)))?)
-            }
+            shape => Some(convert(value, &shape.ty()).map_err(|e| FunctionError::at(i, misfit(&e, value)))?),
         };
         if !parameter.allow_marks && value.all_marks().any() {
             new = Some(new.unwrap_or_else(|| value.clone()).without_marks());
@@ -47,17 +44,6 @@ pub(super) fn run(function: &Function, given: &[Value], context: &Context) -> An
         return Ok(arguments.unknown().marked(marks));
     }
     body(&arguments).map(|result| result.marked(marks))
-}
-
-/// An empty collection holds no element that could have the wrong type, so its own type is asked.
-fn check_empty(value: &Value, shape: Shape) -> Result<(), ConvertError> {
-    let (own, wanted) = match (&value.kind, shape) {
-        (Kind::List(own, items) | Kind::Set(own, items), Shape::List(wanted) | Shape::Set(wanted)) if items.is_empty() => (own, wanted),
-        (Kind::Map(own, entries), Shape::Map(wanted)) if entries.is_empty() => (own, wanted),
-        _ => return Ok(()),
-    };
-    let fits = convert(&Value::unknown(own.clone()), &wanted.ty()).map(|_| ());
-    fits.map_err(|cause| ConvertError::Inside { place: "the elements".to_owned(), cause: Box::new(cause) })
 }
 
 fn count(function: &Function, given: usize) -> Result<(), FunctionError> {

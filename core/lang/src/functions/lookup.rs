@@ -1,12 +1,14 @@
 //! `lookup`
 
+use karmaform_model::becomes;
+
 use super::prelude::*;
 
 pub(super) const FUNCTION: Function = Function {
     name: "lookup",
     doc: "The element of a map or object with a key, or a default if there is none.",
     parameters: &[
-        Parameter::of("inputMap", Kinds::Entries).marked(),
+        Parameter::of("inputMap", Kinds::Entries).marked().unknown(),
         Parameter::string("key").marked(),
         Parameter::any("default").marked().null().unknown(),
     ],
@@ -15,10 +17,17 @@ pub(super) const FUNCTION: Function = Function {
     may_be_null: true,
     body: Some(|a| {
         let (map, key) = (a.value(0), a.value(1));
-        let Some(entries) = map.as_entries() else { return Err(FunctionError::at(0, Kinds::Entries.required())) };
         let default = (a.len() > 2).then(|| a.value(2));
-        let default = match (&map.kind, default) {
-            (Kind::Map(ty, _), Some(d)) => Some(
+        let element = match &map.kind {
+            Kind::Map(ty, _) => Some(ty),
+            Kind::Unknown(unknown) => match &unknown.ty {
+                Type::Map(ty) => Some(&**ty),
+                _ => None,
+            },
+            _ => None,
+        };
+        let default = match (element, default) {
+            (Some(ty), Some(d)) => Some(
                 convert(d, ty)
                     .ok()
                     .filter(|v| *ty == Type::Any || v.ty() == *ty)
@@ -28,6 +37,11 @@ pub(super) const FUNCTION: Function = Function {
             ),
             (_, default) => default.cloned(),
         };
+        if map.is_unknown() {
+            let of_default = default.map_or_else(Marks::default, |d| d.all_marks());
+            return Ok(a.unknown().marked(map.marks() | key.marks() | of_default));
+        }
+        let Some(entries) = map.as_entries() else { return Err(FunctionError::at(0, Kinds::Entries.required())) };
         let found = entries.get(a.text(1)).cloned().or(default);
         let found = found.ok_or_else(|| FunctionError::new(format!("there is no element {}, and no default was given", a.quote(1))))?;
         Ok(found.marked(map.marks() | key.marks()))
@@ -50,6 +64,8 @@ pub(super) const FUNCTION: Function = Function {
         ("lookup({a=1},u.id,2)", "UNKNOWN"),
         ("lookup({a=u.id},\"b\",2)", "2"),
         ("lookup(u.map,\"b\",\"c\")", "UNKNOWN string"),
+        ("lookup(u.map,\"b\",[])", "ERROR must have the type of the map's elements"),
+        ("issensitive(lookup(u.map,\"b\",sensitive(\"c\")))", "true"),
         ("issensitive(lookup({a=1,b=sensitive(2)},\"a\",0))", "false"),
         ("issensitive(lookup({a=1,b=sensitive(2)},\"b\",0))", "true"),
         ("issensitive(lookup({a=1},\"a\",sensitive(0)))", "false"),
@@ -63,19 +79,5 @@ fn result_type(values: &[&Value]) -> Type {
         (Some(Type::Map(t)), _) => *t,
         (Some(Type::Object(attributes)), Some(key)) => attributes.get(key).map_or(Type::Any, |a| a.ty.clone()),
         _ => Type::Any,
-    }
-}
-
-/// True if what has one type can have the other.
-fn becomes(own: &Type, wanted: &Type) -> bool {
-    match (own, wanted) {
-        (Type::Any, _) | (_, Type::Any) | (Type::Bool | Type::Number, Type::String) | (Type::String, Type::Bool | Type::Number) => true,
-        (Type::List(a) | Type::Set(a), Type::List(b) | Type::Set(b)) | (Type::Map(a), Type::Map(b)) => becomes(a, b),
-        (Type::Tuple(a), Type::List(b) | Type::Set(b)) => a.iter().all(|a| becomes(a, b)),
-        (Type::Tuple(a), Type::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| becomes(a, b)),
-        (Type::Object(a), Type::Map(b)) => a.values().all(|a| becomes(&a.ty, b)),
-        (Type::Map(a), Type::Object(b)) => b.values().all(|b| becomes(a, &b.ty)),
-        (Type::Object(a), Type::Object(b)) => b.iter().all(|(name, b)| a.get(name).is_some_and(|a| becomes(&a.ty, &b.ty))),
-        (a, b) => a == b,
     }
 }

@@ -11,7 +11,7 @@ const LONGEST: usize = 4096;
 pub(super) const FUNCTION: Function = Function {
     name: "parseint",
     doc: "The whole number that a string stands for in a base from 2 to 62.",
-    parameters: &[Parameter::any("number"), Parameter::number("base")],
+    parameters: &[Parameter::any("number").unknown(), Parameter::number("base")],
     gives: Gives::Is(Shape::Number),
     body: Some(parseint),
     #[cfg(test)]
@@ -24,6 +24,8 @@ pub(super) const FUNCTION: Function = Function {
         ("parseint(\"12\",2)", "ERROR \"12\" is no whole number in base 2"),
         ("parseint(\"\",10)", "ERROR is no whole number in base 10"),
         ("parseint(10,10)", "ERROR must be a string, not a number"),
+        ("parseint(u.id,10)", "UNKNOWN number"),
+        ("parseint(length(u.list),10)", "ERROR must be a string, not a number"),
         ("parseint(true,10)", "ERROR must be a string, not a bool"),
         ("parseint(\"1\",1)", "ERROR from 2 to 62"),
         ("parseint(\"123456789012345678901234567890\",10)", "123456789012345678901234567890"),
@@ -32,6 +34,11 @@ pub(super) const FUNCTION: Function = Function {
 };
 
 fn parseint(a: &Arguments<'_>) -> Answer {
+    if let Kind::Unknown(number) = &a.value(0).kind
+        && matches!(number.ty, Type::String | Type::Any)
+    {
+        return Ok(a.unknown());
+    }
     let base = u32::try_from(a.whole(1)?).ok().filter(|b| (2..=62).contains(b));
     let base = base.ok_or_else(|| FunctionError::at(1, "the base must be a whole number from 2 to 62"))?;
     let bad = || FunctionError::at(0, format!("{} is no whole number in base {base}", a.quote(0)));

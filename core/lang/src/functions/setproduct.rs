@@ -8,11 +8,14 @@ const MOST: usize = 1_000_000;
 pub(super) const FUNCTION: Function = Function {
     name: "setproduct",
     doc: "All combinations of one element of each of several lists or sets.",
-    rest: Some(Parameter::of("sets", Kinds::Sequence).marked()),
+    rest: Some(Parameter::of("sets", Kinds::Sequence).marked().unknown()),
     gives: Gives::Depends(result_type),
     body: Some(|a| {
         if a.len() < 2 {
             return Err(FunctionError::new("at least two lists or sets must be given"));
+        }
+        if a.values().iter().any(|v| v.is_unknown()) {
+            return Ok(a.unknown().marked(a.values().iter().fold(Marks::default(), |all, v| all | v.all_marks())));
         }
         let mut total = Some(1usize);
         for i in 0..a.len() {
@@ -61,6 +64,7 @@ pub(super) const FUNCTION: Function = Function {
         ("setproduct(toset([\"a\"]),[2,1])", "toset([[\"a\", 1], [\"a\", 2]])"),
         ("setproduct([\"a\"],[])", "tolist([])"),
         ("setproduct([\"a\"])", "ERROR at least two"),
+        ("setproduct(u.list)", "ERROR at least two"),
         ("setproduct([\"a\"],1)", "ERROR a list, set or tuple is required"),
         ("setproduct([\"a\"],[1,true])", "ERROR all elements must be of the same type"),
         ("setproduct([\"a\"],[{a=1},null])", "ERROR all elements must be of the same type"),

@@ -6,7 +6,7 @@ pub(super) const FUNCTION: Function = Function {
     name: "slice",
     doc: "Part of a list, from an index up to, but without, another.",
     parameters: &[
-        Parameter::of("list", Kinds::Ordered).marked(),
+        Parameter::of("list", Kinds::Ordered).marked().unknown(),
         Parameter::number("start_index").marked(),
         Parameter::number("end_index").marked(),
     ],
@@ -16,16 +16,19 @@ pub(super) const FUNCTION: Function = Function {
     }),
     body: Some(|a| {
         let list = a.value(0);
-        let (Kind::List(_, items) | Kind::Tuple(items)) = &list.kind else {
-            return Err(FunctionError::at(0, Kinds::Ordered.required()));
+        let items = match &list.kind {
+            Kind::List(_, items) | Kind::Tuple(items) => Some(items),
+            Kind::Unknown(_) => None,
+            _ => return Err(FunctionError::at(0, Kinds::Ordered.required())),
         };
         let (start, end) = (a.count(1)?, a.count(2)?);
-        if end > items.len() {
+        if items.is_some_and(|items| end > items.len()) {
             return Err(FunctionError::at(2, "must not be greater than the length of the list"));
         }
         if start > end {
             return Err(FunctionError::at(1, "must not be greater than the end index"));
         }
+        let Some(items) = items else { return Ok(a.unknown().marked(a.marks())) };
         let part = items[start..end].to_vec();
         let part = if let Kind::List(ty, _) = &list.kind { Value::list(ty.clone(), part) } else { Value::tuple(part) };
         Ok(part.marked(a.marks()))
@@ -43,6 +46,9 @@ pub(super) const FUNCTION: Function = Function {
         ("slice([1,u.id],0,1)", "[1]"),
         ("slice(toset([1]),0,u.any)", "ERROR a list or tuple is required"),
         ("slice(u.list,0,1)", "UNKNOWN list(string)"),
+        ("slice(u.list,2,1)", "ERROR the end index"),
+        ("slice(u.list,-1,1)", "ERROR must not be negative"),
+        ("issensitive(slice(sensitive(u.list),0,1))", "true"),
         ("issensitive(slice([1,sensitive(2)],0,1))", "false"),
         ("slice([1,sensitive(2)],1,2)", "[(sensitive value)]"),
     ],

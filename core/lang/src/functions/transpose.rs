@@ -31,6 +31,8 @@ pub(super) const FUNCTION: Function = Function {
         ("transpose({a=[\"x\",\"y\"],b=[\"x\"]})", "tomap({\"x\" = tolist([\"a\", \"b\"]) \"y\" = tolist([\"a\"])})"),
         ("transpose({})", "tomap({})"),
         ("transpose({a=[u.id]})", "UNKNOWN map(list(string))"),
+        ("transpose(u.map)", "ERROR the elements: list(string) required, but have string"),
+        ("transpose({a=slice(tolist([{b=1}]),0,0)})", "ERROR element \"a\": the elements: string required, but have object"),
         ("transpose({a=[null]})", "ERROR a list holds null"),
     ],
     ..Function::BASE
