@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::becomes::{misfit, of_elements};
+use crate::misfit::{misfit, of_elements};
 use crate::{Kind, Object, ObjectAttribute, Type, Unknown, Value, unify};
 
 /// Why a value does not become a type. Never quotes the value: it may be secret.
@@ -94,7 +94,10 @@ fn convert_kind(value: &Value, ty: &Type) -> Result<Kind, ConvertError> {
     let wrong = || ConvertError::Wrong { wanted: ty.to_string(), found: value.ty().word().to_owned() };
     Ok(match (&value.kind, ty) {
         (kind, Type::Any) => kind.clone(),
-        (Kind::Null(own), _) => Kind::Null(without_defaults(&filled(own, ty))),
+        (Kind::Null(own), _) => {
+            can(misfit(own, ty))?;
+            Kind::Null(without_defaults(&filled(own, ty)))
+        }
         (Kind::Unknown(u), _) => convert_unknown(u, ty)?,
         (Kind::Bool(b), Type::Bool) => Kind::Bool(*b),
         (Kind::Number(n), Type::Number) => Kind::Number(n.clone()),
@@ -309,6 +312,10 @@ mod tests {
         check(mixed.clone(), &Type::list(Type::Any), r#"list["1", "a", "true"]"#);
         check(mixed, &Type::set(Type::Any), r#"set["1", "a", "true"]"#);
         check("1".into(), &Type::Bool, "true");
+        check(Value::null(Type::Any), &Type::list(Type::String), "null(list(string))");
+        check(Value::null(Type::Bool), &Type::String, "null(string)");
+        check(Value::null(Type::Bool), &Type::Number, "ERROR number required, but have bool");
+        check(Value::unknown(Type::list(Type::Bool)), &Type::list(Type::Number), "ERROR the elements: number required, but have bool");
         check(1i64.into(), &Type::Bool, "ERROR bool required, but have number");
         check("0x10".into(), &Type::Number, "ERROR number required, but have string");
         check(Value::object([("a", 1i64.into())]), &Type::object([("b", Type::String)]), r#"ERROR attribute "b" is required"#);

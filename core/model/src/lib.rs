@@ -7,7 +7,6 @@
 
 mod address;
 mod backend;
-mod becomes;
 mod cause;
 mod change;
 mod checked;
@@ -25,6 +24,7 @@ mod json;
 mod leg;
 mod looking;
 mod marks;
+mod misfit;
 mod nearness;
 mod number;
 mod object;
@@ -48,7 +48,6 @@ mod written_path;
 
 pub use address::{Address, AddressError, ChildStep, Key, Mode, ModuleStep};
 pub use backend::{BackendError, Journal, JournalRecord, LockId, LockInfo, OtherState, Serial, StateBackend, States};
-pub use becomes::becomes;
 pub use cause::innermost;
 pub use change::{Action, Change, ReplaceOrder};
 pub use checked::{CheckKind, CheckStatus, Checked};

@@ -1,7 +1,5 @@
 //! `lookup`
 
-use karmaform_model::becomes;
-
 use super::prelude::*;
 
 pub(super) const FUNCTION: Function = Function {
@@ -31,20 +29,20 @@ pub(super) const FUNCTION: Function = Function {
                 convert(d, ty)
                     .ok()
                     .filter(|v| *ty == Type::Any || v.ty() == *ty)
-                    // A null becomes anything; here its own type has to go with the others, as in Terraform.
-                    .filter(|_| !d.is_null() || becomes(&d.ty(), ty))
                     .ok_or_else(|| FunctionError::at(2, "must have the type of the map's elements"))?,
             ),
             (_, default) => default.cloned(),
         };
-        if map.is_unknown() {
+        if let Kind::Unknown(unknown) = &map.kind {
+            if default.is_none() && matches!(&unknown.ty, Type::Object(attributes) if !attributes.contains_key(a.text(1))) {
+                return Err(missing(a));
+            }
             let of_default = default.map_or_else(Marks::default, |d| d.all_marks());
             return Ok(a.unknown().marked(map.marks() | key.marks() | of_default));
         }
         let Some(entries) = map.as_entries() else { return Err(FunctionError::at(0, Kinds::Entries.required())) };
         let found = entries.get(a.text(1)).cloned().or(default);
-        let found = found.ok_or_else(|| FunctionError::new(format!("there is no element {}, and no default was given", a.quote(1))))?;
-        Ok(found.marked(map.marks() | key.marks()))
+        Ok(found.ok_or_else(|| missing(a))?.marked(map.marks() | key.marks()))
     }),
     #[cfg(test)]
     rows: &[
@@ -73,6 +71,10 @@ pub(super) const FUNCTION: Function = Function {
     ],
     ..Function::BASE
 };
+
+fn missing(a: &Arguments<'_>) -> FunctionError {
+    FunctionError::new(format!("there is no element {}, and no default was given", a.quote(1)))
+}
 
 fn result_type(values: &[&Value]) -> Type {
     match (values.first().map(|v| v.ty()), values.get(1).and_then(|v| v.as_str())) {

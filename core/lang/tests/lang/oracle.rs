@@ -87,7 +87,8 @@ fn unknown_values() {
     let mut known = Known::default();
     known.0.insert("terraform_data.u".into(), instance(Value::null(Type::Any)));
     let tuple = Value::unknown(Type::Tuple(vec![Type::String, Type::Number]));
-    known.0.insert("terraform_data.t".into(), Value::object([("output", tuple)]));
+    let object = Value::unknown(Type::object([("a", Type::String)]));
+    known.0.insert("terraform_data.t".into(), Value::object([("output", tuple), ("triggers_replace", object)]));
     for i in 0..2i64 {
         known.0.insert(format!("terraform_data.c[{i}]"), instance(i.into()));
     }

@@ -1,13 +1,8 @@
-//! Which types become which, where there is no value to ask.
+//! Which types become others, where there is no value to ask: it is not known yet, null, or has no elements.
 
 use crate::{ConvertError, Type};
 
-/// True if a value of one type may become one of the other. Whether a string reads as a number is for the string to say.
-pub fn becomes(own: &Type, wanted: &Type) -> bool {
-    misfit(own, wanted).is_none()
-}
-
-/// Why no value of one type becomes one of the other; `None` if one may.
+/// Why no value of one type becomes one of the other; `None` if one may. Whether a string reads as a number is for the string to say.
 pub(crate) fn misfit(own: &Type, wanted: &Type) -> Option<ConvertError> {
     use Type::{Any, Bool, List, Map, Number, Object, Set, String, Tuple};
     match (own, wanted) {
