@@ -3,8 +3,8 @@
 //! A mark sits on the exact part that is secret or ephemeral; operations that lose structure carry it up. Knows no schema.
 
 mod copies;
+mod order;
 
-use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -400,67 +400,6 @@ impl Value {
             Kind::Map(_, e) | Kind::Object(e) => Some(e),
             _ => None,
         }
-    }
-
-    /// An order over all values, for sets: bools, numbers, strings (by bytes), then the rest by the text of their parts, as Terraform has it,
-    /// and nulls last.
-    pub fn total_order(&self, other: &Self) -> Ordering {
-        fn rank(v: &Value) -> u8 {
-            match v.kind {
-                Kind::Bool(_) => 1,
-                Kind::Number(_) => 2,
-                Kind::String(_) => 3,
-                Kind::List(..) | Kind::Set(..) | Kind::Tuple(_) => 4,
-                Kind::Map(..) | Kind::Object(_) => 5,
-                Kind::Unknown(_) => 6,
-                Kind::Null(_) => 7,
-            }
-        }
-        match (&self.kind, &other.kind) {
-            (Kind::Bool(a), Kind::Bool(b)) => a.cmp(b),
-            (Kind::Number(a), Kind::Number(b)) => a.cmp(b),
-            (Kind::String(a), Kind::String(b)) => a.cmp(b),
-            _ => rank(self).cmp(&rank(other)).then_with(|| match (&self.kind, &other.kind) {
-                (Kind::Null(_) | Kind::Unknown(_), _) => Ordering::Equal,
-                _ => self.order_text().cmp(&other.order_text()),
-            }),
-        }
-    }
-
-    /// What a value is sorted by among others with parts.
-    fn order_text(&self) -> String {
-        fn write(value: &Value, out: &mut String) {
-            let all = |items: &mut dyn Iterator<Item = &Value>, [open, close]: [char; 2], out: &mut String| {
-                out.push(open);
-                for item in items {
-                    write(item, out);
-                    out.push(';');
-                }
-                out.push(close);
-            };
-            match &value.kind {
-                Kind::Unknown(_) => out.push('?'),
-                Kind::Null(_) => out.push('~'),
-                Kind::Bool(b) => out.push(if *b { 'T' } else { 'F' }),
-                Kind::Number(number) => out.push_str(&number.to_string()),
-                Kind::String(text) => out.push_str(&format!("{text:?}")),
-                Kind::List(_, items) | Kind::Set(_, items) => all(&mut items.iter(), ['[', ']'], out),
-                Kind::Tuple(items) => all(&mut items.iter(), ['<', '>'], out),
-                Kind::Object(parts) => all(&mut parts.values(), ['<', '>'], out),
-                Kind::Map(_, entries) => {
-                    out.push('{');
-                    for (key, item) in entries {
-                        out.push_str(&format!("{key:?}:"));
-                        write(item, out);
-                        out.push(';');
-                    }
-                    out.push('}');
-                }
-            }
-        }
-        let mut out = String::new();
-        write(self, &mut out);
-        out
     }
 }
 
