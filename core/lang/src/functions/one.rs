@@ -5,10 +5,13 @@ use super::prelude::*;
 pub(super) const FUNCTION: Function = Function {
     name: "one",
     doc: "The only element of a list or set, or null if it has none.",
-    parameters: &[Parameter::of("list", Kinds::Sequence)],
+    parameters: &[Parameter::of("list", Kinds::Sequence).unknown()],
     gives: Gives::Depends(|values| values.first().map_or(Type::Any, |v| element_type(&v.ty()))),
     may_be_null: true,
     body: Some(|a| {
+        if a.value(0).is_unknown() {
+            return if known_length(a.value(0)).is_some_and(|length| length > 1) { Err(wrong()) } else { Ok(a.unknown()) };
+        }
         let items = sequence(a, 0).map_err(|_| wrong())?;
         match items {
             [] => Ok(Value::null(element_type(&a.value(0).ty()))),

@@ -21,6 +21,18 @@ pub(super) fn element_type(ty: &Type) -> Type {
     }
 }
 
+/// How many elements a list or a tuple has: of a tuple its type tells, before the rest is known.
+pub(super) fn known_length(value: &Value) -> Option<usize> {
+    match &value.kind {
+        Kind::List(_, items) | Kind::Tuple(items) => Some(items.len()),
+        Kind::Unknown(unknown) => match &unknown.ty {
+            Type::Tuple(types) => Some(types.len()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// A text of so many bytes may be made.
 pub(super) fn fits(bytes: usize) -> Result<(), FunctionError> {
     if bytes > LONGEST_TEXT { Err(FunctionError::new(long_text())) } else { Ok(()) }

@@ -9,10 +9,13 @@ use super::prelude::*;
 pub(super) const REGEX: Function = Function {
     name: "regex",
     doc: "The first match of a regular expression: a string, or its groups as a list or an object.",
-    parameters: &[Parameter::string("pattern"), Parameter::string("string")],
+    parameters: &[Parameter::string("pattern"), Parameter::string("string").unknown()],
     gives: Gives::Depends(groups_type),
     body: Some(|a| {
         let regex = compile(a)?;
+        if a.value(1).is_unknown() {
+            return Ok(a.unknown());
+        }
         let captures = regex.captures(a.text(1)).ok_or_else(|| FunctionError::new("the pattern matches no part of the string"))?;
         Ok(groups(&regex, &captures))
     }),
@@ -27,6 +30,7 @@ pub(super) const REGEX: Function = Function {
         ("regex(\"[\",\"abc\")", "ERROR \"[\" is no valid regular expression"),
         ("regex(\"a\",u.id)", "UNKNOWN string"),
         ("regex(\"(a)(b)\",u.id)", "UNKNOWN tuple([string, string])"),
+        ("regex(\"[\",u.id)", "ERROR \"[\" is no valid regular expression"),
         ("regex(u.id,\"a\")", "UNKNOWN any"),
     ],
     ..Function::BASE
@@ -35,10 +39,13 @@ pub(super) const REGEX: Function = Function {
 pub(super) const REGEXALL: Function = Function {
     name: "regexall",
     doc: "All matches of a regular expression.",
-    parameters: &[Parameter::string("pattern"), Parameter::string("string")],
+    parameters: &[Parameter::string("pattern"), Parameter::string("string").unknown()],
     gives: Gives::Depends(|values| Type::list(groups_type(values))),
     body: Some(|a| {
         let regex = compile(a)?;
+        if a.value(1).is_unknown() {
+            return Ok(a.unknown());
+        }
         let found = regex.captures_iter(a.text(1)).map(|c| groups(&regex, &c)).collect();
         Ok(Value::list(groups_type(a.values()), found))
     }),
@@ -47,6 +54,7 @@ pub(super) const REGEXALL: Function = Function {
         ("regexall(\"\\\\d\",\"a1b2\")", "tolist([\"1\", \"2\"])"),
         ("regexall(\"(.)=(.)\",\"a=1,b=2\")", "tolist([[\"a\", \"1\"], [\"b\", \"2\"]])"),
         ("regexall(\"x\",\"a\")", "tolist([])"),
+        ("regexall(\"(a)(?P<x>b)\",u.id)", "ERROR all groups must have names, or none"),
         ("regexall(\"x\",u.id)", "UNKNOWN list(string)"),
     ],
     ..Function::BASE

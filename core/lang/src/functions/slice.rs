@@ -16,19 +16,14 @@ pub(super) const FUNCTION: Function = Function {
     }),
     body: Some(|a| {
         let list = a.value(0);
-        let items = match &list.kind {
-            Kind::List(_, items) | Kind::Tuple(items) => Some(items),
-            Kind::Unknown(_) => None,
-            _ => return Err(FunctionError::at(0, Kinds::Ordered.required())),
-        };
         let (start, end) = (a.count(1)?, a.count(2)?);
-        if items.is_some_and(|items| end > items.len()) {
+        if known_length(list).is_some_and(|length| end > length) {
             return Err(FunctionError::at(2, "must not be greater than the length of the list"));
         }
         if start > end {
             return Err(FunctionError::at(1, "must not be greater than the end index"));
         }
-        let Some(items) = items else { return Ok(a.unknown().marked(a.marks())) };
+        let (Kind::List(_, items) | Kind::Tuple(items)) = &list.kind else { return Ok(a.unknown().marked(a.marks())) };
         let part = items[start..end].to_vec();
         let part = if let Kind::List(ty, _) = &list.kind { Value::list(ty.clone(), part) } else { Value::tuple(part) };
         Ok(part.marked(a.marks()))
