@@ -29,6 +29,7 @@ pub(super) const FUNCTION: Function = Function {
         ("yamlencode({a=\"\\nb\"})", "\"\\\"a\\\": |2-\\n\\n  b\\n\""),
         ("yamlencode(\"\\n\")", "\"|2+\\n\\n\""),
         ("yamlencode(zipmap([\"a\\nb\"],[[1,{c=2}]]))", "\"? |-\\n  a\\n  b\\n: - 1\\n  - \\\"c\\\": 2\\n\""),
+        ("yamlencode(zipmap([\"a\\u2028b\"],[1]))", "\"? \\\"a\\\\Lb\\\"\\n: 1\\n\""),
         ("yamlencode(\"é😀\\u2028\\u001b\")", "\"\\\"é\\\\U0001F600\\\\L\\\\e\\\"\\n\""),
         (
             "yamlencode([format(\"%080d  b c\",1)])",

@@ -58,7 +58,7 @@ fn write(value: &Value, level: usize, place: Place, out: &mut String) {
 
 /// The key and its colon; gives where that leaves its value.
 fn key(name: &str, level: usize, out: &mut String) -> Place {
-    if !name.contains('\n') && name.len() <= LONGEST_KEY {
+    if !name.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']) && name.len() <= LONGEST_KEY {
         quote(name, None, out);
         out.push(':');
         return Place::Key;
