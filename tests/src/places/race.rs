@@ -50,14 +50,14 @@ fn a_lock_of_the_dead_is_taken_over_and_one_of_the_living_is_not() {
     for place in Place::all("locks of the dead") {
         let (first, second) = (place.project(), place.project());
         // The living renew it, far more often than once in a lease; so it is not taken, however long one waits.
-        let living = Asking::of(env!("CARGO_BIN_EXE_karmaform-under-test"), &first, &[("KF_LOCK_LEASE", "2")]).asks();
-        let refused = second.must(1, &["apply", "-auto-approve", "-lock-timeout=6s"]);
-        assert!(refused.contains("Lease:     2 seconds") && !refused.contains("taken over, so"), "{refused}");
+        let living = Asking::of(env!("CARGO_BIN_EXE_karmaform-under-test"), &first, &[("KF_LOCK_LEASE", "4")]).asks();
+        let refused = second.must(1, &["apply", "-auto-approve", "-lock-timeout=9s"]);
+        assert!(refused.contains("Lease:     4 seconds") && !refused.contains("taken over, so"), "{refused}");
         living.kill();
         let refused = second.must(1, &["apply", "-auto-approve"]);
-        assert!(refused.contains("taken over after 2 seconds without a sign of life"), "{refused}");
+        assert!(refused.contains("taken over after 4 seconds without a sign of life"), "{refused}");
         let applied = second.must(0, &["apply", "-auto-approve", "-lock-timeout=60s"]);
-        assert!(applied.contains("State lock taken over") && applied.contains("gave no sign of life for 2 seconds"), "{applied}");
+        assert!(applied.contains("State lock taken over") && applied.contains("gave no sign of life for 4 seconds"), "{applied}");
         second.no_changes();
         // By hand, without waiting.
         configure(&first, &place.backend, 4);
