@@ -1,15 +1,18 @@
 //! From what a call came back with to what a user is told: what failed, why, and what to do. No secret passes here.
 
-use std::error::Error as _;
 use std::time::Duration;
 
 use karmaform_model::{Diagnostic, redact};
 
+use crate::unreached::{CUT, FAILED, chain, transport, unreached};
+
 /// The summary that says that a server answers, but can't do what it is for; or that another one behind it can't.
 pub(crate) const UNABLE: &str = "Cluster is not able to answer";
 
-const LOGGED_OUT: &str = "Not logged in to the cluster";
-const UNTRUSTED: &str = "Certificate of the cluster is not trusted";
+/// The summary that says that a server does not take the credentials.
+pub(crate) const LOGGED_OUT: &str = "Not logged in to the cluster";
+/// The summary that says that a server's certificate is not taken.
+pub(crate) const UNTRUSTED: &str = "Certificate of the cluster is not trusted";
 /// The summaries that say that one of the two does not let the other in.
 pub(crate) const OUTSIDE: &[&str] = &[LOGGED_OUT, UNTRUSTED];
 /// The summary that says that an admission webhook is in the way which can't be asked.
@@ -369,60 +372,6 @@ fn authentication(error: &kube::client::AuthError) -> Diagnostic {
         _ => Diagnostic::error("No credentials for the cluster", "The credentials in the kubeconfig or the arguments can't be used."),
     };
     error.with_hint("Try the same access with kubectl.")
-}
-
-/// All messages of an error, from the outside in.
-fn chain(error: &kube::Error) -> String {
-    let mut words = vec![error.to_string()];
-    let mut next = error.source();
-    while let Some(error) = next {
-        words.push(error.to_string());
-        next = error.source();
-    }
-    words.join(": ")
-}
-
-fn transport(words: &str, place: &str) -> Diagnostic {
-    let has = |parts: &[&str]| parts.iter().any(|p| words.contains(p));
-    if has(&["UnknownIssuer", "invalid peer certificate", "BadSignature", "CaUsedAsEndEntity"]) {
-        let why = if has(&["NotValidForName"]) {
-            "its certificate is for another name"
-        } else if has(&["Expired", "NotValidYet"]) {
-            "its certificate has expired, or is not valid yet"
-        } else {
-            "its certificate is signed by nobody that is trusted here"
-        };
-        return Diagnostic::error(UNTRUSTED, format!("{place} was reached, but {why}."))
-            .with_hint("Give the cluster's own authority as `ca_certificate`, or a fresh kubeconfig.");
-    }
-    if has(&["CertificateRequired", "BadCertificate", "CertificateUnknown", "UnknownCA", "received fatal alert"]) {
-        return Diagnostic::error(LOGGED_OUT, format!("{place} does not accept the client certificate."))
-            .with_hint("See whether it has expired, and whether it belongs to this cluster.");
-    }
-    let why = unreached(words);
-    Diagnostic::error("Cluster is unreachable", format!("{place} could not be reached: {why}."))
-        .with_hint("See whether the cluster runs, and whether a proxy or a VPN is needed to reach it.")
-        .retryable()
-}
-
-const CUT: &str = "the connection was cut";
-const FAILED: &str = "the connection failed";
-
-fn unreached(words: &str) -> &'static str {
-    let has = |parts: &[&str]| parts.iter().any(|p| words.contains(p));
-    if has(&["refused"]) {
-        "nothing listens there"
-    } else if has(&["failed to lookup address", "dns error", "Name or service not known"]) {
-        "its name is not known"
-    } else if has(&["timed out", "deadline has elapsed", "TimedOut"]) {
-        "nobody answered in time"
-    } else if has(&["unreachable", "No route"]) {
-        "there is no way to it"
-    } else if has(&["reset", "closed", "broken pipe", "UnexpectedEof", "unexpected EOF"]) {
-        CUT
-    } else {
-        FAILED
-    }
 }
 
 #[cfg(test)]

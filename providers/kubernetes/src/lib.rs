@@ -71,6 +71,7 @@ mod surroundings;
 mod through;
 mod trust;
 mod twins;
+mod unreached;
 mod used;
 mod values;
 mod wait;
