@@ -72,6 +72,7 @@ mod through;
 mod trust;
 mod twins;
 mod unreached;
+mod unserved;
 mod used;
 mod values;
 mod wait;

@@ -14,7 +14,7 @@ use crate::exposed;
 use crate::failure::{UNABLE, WEBHOOK};
 use crate::fields;
 use crate::known_place::known_place;
-use crate::manifest::{self, Name};
+use crate::manifest;
 use crate::membership_taints;
 use crate::pods_by_hand;
 use crate::question::{Question, question};
@@ -23,6 +23,7 @@ use crate::service;
 use crate::shape::{respelled, same, trimmed};
 use crate::surroundings::Surroundings;
 use crate::twins;
+use crate::unserved::unserved;
 use crate::values::{by_name, object, secrets};
 use crate::wait::health;
 
@@ -331,24 +332,6 @@ async fn shown(
         (None, None) => dressed(part(live), question, place),
     };
     Ok((shown, immutable))
-}
-
-/// That the server does not know a kind, and in which versions it does.
-async fn unserved(client: &Client, question: &Question) -> Diagnostic {
-    let Name { kind, group, .. } = &question.name;
-    let version = question.wanted.as_ref().and_then(manifest::api_version).unwrap_or(group);
-    let mut others = Vec::new();
-    for other in client.versions(group).await.unwrap_or_default() {
-        if matches!(client.kind(&other, kind).await, Ok(Some(_))) {
-            others.push(other);
-        }
-    }
-    let place = client.place();
-    let error = Diagnostic::error("Kind is not known to the cluster", format!("{place} serves no {kind} of {version}."));
-    if others.is_empty() {
-        return error.with_hint("Install what brings it first: its CRD, with what else belongs to it.");
-    }
-    error.with_hint(format!("It serves {kind} of {}: use that version.", others.join(" and ")))
 }
 
 /// As a manifest: with what names the object, as the state or the configuration spell it.
