@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::filled::filled;
 use crate::misfit::{misfit, of_elements};
 use crate::{Kind, Object, ObjectAttribute, Type, Unknown, Value, unify};
 
@@ -268,33 +269,6 @@ fn convert_unknown(unknown: &Unknown, ty: &Type) -> Result<Kind, ConvertError> {
         min_length: unknown.min_length.filter(|_| is_sized && (!matches!(ty, Type::Set(_)) || same)),
         max_length: unknown.max_length.filter(|_| is_sized),
     })))
-}
-
-/// The wanted type, with the parts of the type that there is where it holds `any`.
-fn filled(own: &Type, wanted: &Type) -> Type {
-    use Type::{Any, List, Map, Object, Set, Tuple};
-    match (own, wanted) {
-        (Any, _) => wanted.clone(),
-        (_, Any) => own.clone(),
-        (List(own) | Set(own), List(wanted)) => Type::list(filled(own, wanted)),
-        (List(own) | Set(own), Set(wanted)) => Type::set(filled(own, wanted)),
-        (Map(own), Map(wanted)) => Type::map(filled(own, wanted)),
-        (Tuple(parts), List(wanted)) => Type::list(filled(&unify(parts).unwrap_or(Any), wanted)),
-        (Tuple(parts), Set(wanted)) => Type::set(filled(&unify(parts).unwrap_or(Any), wanted)),
-        (Object(parts), Map(wanted)) => {
-            let types: Vec<_> = parts.values().map(|a| a.ty.clone()).collect();
-            Type::map(filled(&unify(&types).unwrap_or(Any), wanted))
-        }
-        (Tuple(own), Tuple(wanted)) if own.len() == wanted.len() => Tuple(own.iter().zip(wanted).map(|(o, w)| filled(o, w)).collect()),
-        (Object(own), Object(wanted)) => {
-            let attribute = |(name, a): (&String, &ObjectAttribute)| {
-                let ty = own.get(name).map_or_else(|| a.ty.clone(), |o| filled(&o.ty, &a.ty));
-                (name.clone(), ObjectAttribute { ty, ..a.clone() })
-            };
-            Object(wanted.iter().map(attribute).collect())
-        }
-        _ => wanted.clone(),
-    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod diff;
 mod driver;
 mod encoded;
 mod event;
+mod filled;
 mod generation;
 mod host_facts;
 mod json;
