@@ -13,6 +13,7 @@ mod cli;
 mod commands;
 mod confirming;
 mod disk;
+mod distinct;
 mod drift;
 mod expanding;
 mod flags;

@@ -1,6 +1,5 @@
 //! From a configuration and a state to a plan: what plan, apply, destroy, refresh and status share.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -12,6 +11,7 @@ use karmaform_model::{Address, Diagnostic, Diagnostics, Mode, ModeOfPlan, Plan, 
 
 use crate::app::{App, Stop, VERSION};
 use crate::bundle::{Use, use_bundle};
+use crate::distinct::distinct;
 use crate::flags::{PlanningFlags, VariableFlags};
 use crate::project::{Project, load_for_any_values};
 use crate::runtime::pause;
@@ -335,22 +335,6 @@ pub(crate) fn waiting<T>(app: &mut App, ends: impl Future<Output = T>) -> T {
         app.output.print(NO_SPINNER);
     }
     ended
-}
-
-/// Stages may pass on what an earlier one said.
-pub(crate) fn distinct(diagnostics: Diagnostics) -> Diagnostics {
-    let mut seen: Vec<Diagnostic> = Vec::new();
-    // By what they say, and where: one of these differs where there are many.
-    let mut places: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-    for diagnostic in diagnostics {
-        let place = diagnostic.span.map(|s| (s.file, s.start));
-        let alike = places.entry((diagnostic.summary.clone(), diagnostic.detail.clone(), place)).or_default();
-        if !alike.iter().any(|at| seen.get(*at) == Some(&diagnostic)) {
-            alike.push(seen.len());
-            seen.push(diagnostic);
-        }
-    }
-    seen.into_iter().collect()
 }
 
 /// Makes ready for the plan after this one: what it replaces need not be replaced again, and what it put off has its turn.

@@ -11,10 +11,10 @@ use karmaform_model::{Catalog, Diagnostic, Diagnostics};
 
 use crate::app::{App, Stop, VERSION};
 use crate::disk::{Disk, reason};
+use crate::distinct::in_order;
 use crate::expanding::Texts;
 use crate::flags::{VariableFlag, VariableFlags};
 use crate::hidden::Hidden;
-use crate::planning::distinct;
 use crate::workspace;
 
 /// A configuration's files in HCL end so.
@@ -127,13 +127,6 @@ impl Project {
         let wrong: Diagnostics = karmaform_lang::validate(&config).into_iter().filter(is_told).collect();
         if wrong.has_errors() { Err(in_order(wrong).into()) } else { Ok(project) }
     }
-}
-
-/// Each once, as a reader goes through the texts, whatever found it.
-pub(crate) fn in_order(found: impl IntoIterator<Item = Diagnostic>) -> Diagnostics {
-    let mut all: Vec<Diagnostic> = distinct(found.into_iter().collect()).into_iter().collect();
-    all.sort_by_key(|d| d.span.map(|s| (s.file, s.start)));
-    all.into_iter().collect()
 }
 
 /// Loads what is in the directory. `ask`: values of missing variables may be asked for.

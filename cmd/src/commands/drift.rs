@@ -11,6 +11,7 @@ use crate::app::{App, Ended, Stop};
 use crate::backend::open_backend;
 use crate::bundle::{Use, use_bundle};
 use crate::disk::in_work_tree;
+use crate::distinct::distinct;
 use crate::drift::report::{Around, OFFERED, report, text};
 use crate::drift::{Cut, Looked, Past, Rule, Sight, Told, apply_rules, findings, look, look_for, news, noted, past, rules_of};
 use crate::expanding::expanded;
@@ -154,7 +155,7 @@ fn seen(app: &mut App, args: &Args) -> Result<(Told, Reads), Stop> {
     apply_rules(&mut told.findings, &rules);
     notes.extend(project.diagnostics.clone());
     notes.extend(std::mem::take(&mut told.notes));
-    told.notes = crate::planning::distinct(notes);
+    told.notes = distinct(notes);
     Ok((told, reads(&project.config)))
 }
 

@@ -5,8 +5,9 @@ use karmaform_model::{Diagnostics, Snapshot};
 
 use crate::app::{App, Ended, Stop};
 use crate::backend::open_backend;
+use crate::distinct::in_order;
 use crate::flags::{VariableFlags, boolean};
-use crate::project::{in_order, load_for_any_values};
+use crate::project::load_for_any_values;
 use crate::reading::without_missing_variables;
 use crate::testing::validate_tests;
 use crate::ui::json::diagnostics::validation;
