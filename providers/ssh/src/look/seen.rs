@@ -14,7 +14,7 @@ pub(crate) struct Seen {
     pub(crate) place: String,
     /// By path; those that do not exist are absent, those that could not be looked at hold the reason.
     pub(crate) paths: BTreeMap<String, Result<PathSeen, String>>,
-    /// Paths that nobody may change, root neither.
+    /// Paths that nobody may change, not even root.
     pub(crate) sealed: BTreeSet<String>,
     /// Where the host mounts a file system when it starts, and none is.
     pub(crate) unmounted: Vec<String>,
