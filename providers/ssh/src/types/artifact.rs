@@ -8,7 +8,7 @@ use karmaform_model::{
 };
 
 use super::placed::{
-    check, file_at, foreign, gives_way, host, instead, led_away, looks_above, permissions, permissions_seen, refuse, sealed, word,
+    care, care_seen, check, file_at, foreign, gives_way, host, instead, looks_above, permissions, permissions_seen, refuse, word,
 };
 use crate::artifact::oci;
 use crate::checks::{Checks, is_protected};
@@ -72,8 +72,7 @@ impl Artifact {
             Attribute::computed("recorded_sha256", Type::String, "Sum of what was installed, if the file is another one now.").volatile(),
             foreign(),
             instead(),
-            Attribute::computed("care", Type::list(Type::String), "What it and the directories above it are in need of, a sentence each.")
-                .volatile(),
+            care(),
         ];
         attributes.extend(permissions("0755"));
         Self { schema: Schema::new("A file from a release, on a host.", attributes).through("host").leaves_note() }
@@ -195,8 +194,7 @@ impl SshType for Artifact {
         let recorded = known.and_then(|k| text(k, "content_sha256")).filter(|r| *r != sum);
         object.insert("recorded_sha256".to_owned(), recorded.map_or_else(|| Value::null(Type::String), Value::from));
         object.insert("foreign".to_owned(), (known.is_none() && !seen.owned.has(KIND, path)).into());
-        let care = [led_away(seen, path), sealed(seen, path)].into_iter().flatten().filter(|_| known.is_some());
-        object.insert("care".to_owned(), Value::strings(care));
+        object.insert("care".to_owned(), care_seen(seen, path, known));
         Ok(Some(object))
     }
 

@@ -5,8 +5,8 @@ use karmaform_model::{
 };
 
 use super::placed::{
-    check, check_of, file_at, foreign, gives_way, host, instead, led_away, looks_above, ownership, permissions, permissions_seen, refuse,
-    sealed, word,
+    care, care_seen, check, check_of, file_at, foreign, gives_way, host, instead, looks_above, ownership, permissions, permissions_seen,
+    refuse, word,
 };
 use crate::checks::Checks;
 use crate::client::{Act, Client};
@@ -41,8 +41,7 @@ impl File {
             Attribute::computed("sha256", Type::String, "SHA-256 sum of the content."),
             foreign(),
             instead(),
-            Attribute::computed("care", Type::list(Type::String), "What it and the directories above it are in need of, a sentence each.")
-                .volatile(),
+            care(),
         ];
         attributes.extend(permissions("0644"));
         Self { schema: Schema::new("A file on a host.", attributes).through("host").leaves_note() }
@@ -109,8 +108,7 @@ impl SshType for File {
             }
         }
         object.insert("foreign".to_owned(), (known.is_none() && !seen.owned.has(KIND, path)).into());
-        let care = [led_away(seen, path), sealed(seen, path)].into_iter().flatten().filter(|_| known.is_some());
-        object.insert("care".to_owned(), Value::strings(care));
+        object.insert("care".to_owned(), care_seen(seen, path, known));
         Ok(Some(object))
     }
 

@@ -94,20 +94,31 @@ pub(super) fn gives_way(before: Option<&Object>) -> Result<(), Diagnostics> {
     Err(other_kind(text(before, "path").unwrap_or_default(), &place_of(before), word, self::word(&PathKind::File)).into())
 }
 
+/// What a file that is in the state is in need of.
+pub(super) fn care() -> Attribute {
+    Attribute::computed("care", Type::list(Type::String), "What it and the directories above it are in need of, a sentence each.")
+        .volatile()
+}
+
+/// The same, as it was seen.
+pub(super) fn care_seen(seen: &Seen, path: &str, known: Option<&Object>) -> Value {
+    Value::strings([led_away(seen, path), sealed(seen, path)].into_iter().flatten().filter(|_| known.is_some()))
+}
+
 /// The directories above a path, the nearest first, but for the root.
 fn above(path: &str) -> impl Iterator<Item = &str> {
     let next = |path: &str| path.rfind('/').filter(|end| *end > 0);
     std::iter::successors(next(path).map(|end| &path[..end]), move |above| next(above).map(|end| &path[..end]))
 }
 
-/// What is to be looked at so that [`led_away`] can tell.
+/// What is to be looked at so that [`care_seen`] can tell of what is above it.
 pub(super) fn looks_above(path: &str) -> impl Iterator<Item = Look> {
     above(path).map(|above| Look::File { path: above.to_owned(), content: Content::Never })
 }
 
 /// What is to be said of something above which a link has taken the place of a directory that was made for it: that is nobody's resource, and what
 /// is looked at is what the link leads to. A directory that is one says so itself.
-pub(super) fn led_away(seen: &Seen, path: &str) -> Option<String> {
+fn led_away(seen: &Seen, path: &str) -> Option<String> {
     let is_link = |above: &&str| match seen.path(above) {
         Ok(Some(found)) => found.kind == PathKind::Other("symbolic link".to_owned()),
         _ => false,
