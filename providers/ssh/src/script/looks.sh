@@ -30,7 +30,7 @@ full() {
   for _path do is_empty "$_path" || printf '%s\n' "$_path"; done
 }
 
-# sealed PATH...: those that root neither may change (`chattr +i`), or only add to (`chattr +a`); nothing where the host can't tell
+# sealed PATH...: those that not even root may change (`chattr +i`), or only add to (`chattr +a`); nothing where the host can't tell
 sealed() {
   command -v lsattr >/dev/null 2>&1 || return 0
   lsattr -d -- "$@" </dev/null 2>/dev/null | sed -n 's/^[^ ]*[ai][^ ]* *//p'

@@ -131,7 +131,7 @@ fn led_away(seen: &Seen, path: &str) -> Option<String> {
 
 /// What is to be said of something of ours that not even root may change: it is as it should be, and no apply can make anything else of it.
 pub(super) fn sealed(seen: &Seen, path: &str) -> Option<String> {
-    let says = || format!("nobody may change it, root neither, as `lsattr` shows: `chattr -i -a {path}` ends that");
+    let says = || format!("nobody may change it, not even root, as `lsattr` shows: `chattr -i -a {path}` ends that");
     seen.sealed.contains(path).then(says)
 }
 
