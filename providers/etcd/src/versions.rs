@@ -10,7 +10,7 @@ use settings::{RENAMED, SETTINGS};
 const MINORS: std::ops::RangeInclusive<u32> = 4..=7;
 
 /// The setting that turns features on and off, several at once.
-const GATES: &str = "feature-gates";
+pub(crate) const GATES: &str = "feature-gates";
 /// The features that 3.6 can turn on and off (etcd's `server/features`), and those of all components; another one ends it at its start.
 const GATES_OF_6: &[&str] = &[
     "AllAlpha",
@@ -23,6 +23,10 @@ const GATES_OF_6: &[&str] = &[
     "StopGRPCServiceOnDefrag",
     "TxnModeWriteWithSharedBuffer",
 ];
+/// One of those that 3.7 added to them; which all are is not known here.
+const GATE_OF_7: &str = "FastLeaseKeepAlive";
+/// What etcd reads as a bool in there: Go's `strconv.ParseBool`.
+const BOOLS: &[&str] = &["1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"];
 
 /// The minor version of etcd 3 that gets no patches any more, and since when, in seconds since 1970: 3.4.45 of 2026-06-01 was its last. Those
 /// before are not served.
@@ -100,6 +104,34 @@ pub(crate) fn refuses(name: &str, minor: u32) -> Option<(String, Option<String>)
             nearest(name, SETTINGS.iter().map(|(n, _, _)| *n)).map(|n| format!("Did you mean `{n}`?")),
         )),
     }
+}
+
+/// Why a minor version that knows this setting does not take this value of it: a sentence, and what to do. `None`: nothing is against it.
+pub(crate) fn refuses_value(name: &str, value: &str, minor: u32) -> Option<(String, Option<String>)> {
+    let mut gates = value.split(',').filter(|gate| name == GATES && !gate.is_empty());
+    gates.find_map(|gate| refuses_gate(gate, minor))
+}
+
+/// The same of one feature, as `Name=true`.
+fn refuses_gate(gate: &str, minor: u32) -> Option<(String, Option<String>)> {
+    let name = name_of(gate).trim_end();
+    if minor == 6 && !GATES_OF_6.contains(&name) {
+        let why = if name == GATE_OF_7 {
+            format!("etcd 3.6 does not know the feature {name}; it came with 3.7.")
+        } else {
+            format!("etcd 3.6 has no feature {name}.")
+        };
+        return Some((why, nearest(name, GATES_OF_6.iter().copied()).map(|near| format!("Did you mean `{near}`?"))));
+    }
+    let is_told = gate.split_once('=').is_some_and(|(_, on)| BOOLS.contains(&on.trim()));
+    let why = || format!("the feature {name} is neither turned on nor off.");
+    (!is_told).then(|| (why(), Some(format!("Write `{name}=true` or `{name}=false`."))))
+}
+
+/// The feature that an experimental setting became.
+pub(crate) fn gate_of(name: &str) -> Option<&'static str> {
+    let (_, new) = RENAMED.iter().find(|(old, _)| *old == name)?;
+    new.strip_prefix(GATES)?.strip_prefix(" = \"")?.strip_suffix("=true\"")
 }
 
 /// Settings for another minor version: by the names that it has for them, without those that it knows nothing of. `None`: some are not known, and it can't be told.
@@ -182,6 +214,27 @@ mod tests {
             let got = refuses(name, minor).map_or_else(String::new, |(why, hint)| format!("{why} {}", hint.unwrap_or_default()));
             assert!(got.trim().ends_with(expected) && got.is_empty() == expected.is_empty(), "{name} 3.{minor}: {got}");
         }
+    }
+
+    #[test]
+    fn features_are_those_of_a_minor_version() {
+        for (value, minor, expected) in [
+            ("InitialCorruptCheck=true,LeaseCheckpoint=false", 6, ""),
+            (" InitialCorruptCheck = T,,AllAlpha=1", 6, ""),
+            ("AllBeta=true,FastLeaseKeepAlive=false", 6, "3.6 does not know the feature FastLeaseKeepAlive; it came with 3.7."),
+            ("FastLeaseKeepAlive=false,Colour=true", 7, ""),
+            ("InitialCorruptChek=true", 6, "3.6 has no feature InitialCorruptChek. Did you mean `InitialCorruptCheck`?"),
+            ("Colour=true", 6, "etcd 3.6 has no feature Colour."),
+            ("AllBeta", 6, "the feature AllBeta is neither turned on nor off. Write `AllBeta=true` or `AllBeta=false`."),
+            ("AllBeta=yes", 6, "the feature AllBeta is neither turned on nor off. Write `AllBeta=true` or `AllBeta=false`."),
+        ] {
+            let got = refuses_value(GATES, value, minor);
+            let got = got.map_or_else(String::new, |(why, hint)| format!("{why} {}", hint.unwrap_or_default()));
+            assert!(got.trim().ends_with(expected) && got.is_empty() == expected.is_empty(), "{value} 3.{minor}: {got}");
+        }
+        assert_eq!(refuses_value("log-level", "Colour=true", 6), None);
+        assert_eq!(gate_of("experimental-initial-corrupt-check"), Some("InitialCorruptCheck"));
+        assert_eq!(gate_of("experimental-compaction-batch-limit"), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which etcd settings a user may write, by version and by value.
 
-use karmaform_model::{Diagnostic, Diagnostics, Object};
+use karmaform_model::{Diagnostic, Diagnostics, Object, Value};
 
 use crate::versions::{self, Version};
 
@@ -48,7 +48,9 @@ pub(crate) fn silent(settings: &Object) -> Option<Diagnostic> {
 /// Finds everything that is wrong with the settings. Values that are not known yet are checked when they are.
 pub(crate) fn check(settings: &Object, version: &Version, found: &mut Diagnostics) {
     for (name, value) in settings {
-        let refuse = |detail: String| Diagnostic::error("An etcd setting that can't be used", format!("The setting \"{name}\": {detail}"));
+        let refuse = |detail: String| refused(name, &detail);
+        let by_version =
+            || versions::refuses(name, version.minor).or_else(|| versions::refuses_value(name, value.as_str()?, version.minor));
         let plain = name.trim_start_matches('-').replace('_', "-").to_ascii_lowercase();
         if plain != *name {
             let short = plain.strip_prefix("etcd-").unwrap_or(&plain);
@@ -66,7 +68,7 @@ pub(crate) fn check(settings: &Object, version: &Version, found: &mut Diagnostic
                 refuse("karmaform sets it itself; another value could split the cluster or lock its members out.".to_owned())
                     .with_hint("Addresses, ports, the data directory and certificates have arguments of their own on `etcd_cluster`."),
             );
-        } else if let Some((why, hint)) = versions::refuses(name, version.minor) {
+        } else if let Some((why, hint)) = by_version() {
             let diagnostic = refuse(why);
             found.push(match hint {
                 Some(hint) => diagnostic.with_hint(hint),
@@ -76,11 +78,28 @@ pub(crate) fn check(settings: &Object, version: &Version, found: &mut Diagnostic
             found.push(refuse("its value holds a line break or another control character.".to_owned()));
         }
     }
+    check_names(settings, version.minor, found);
     check_timing(settings, found);
+}
+
+fn refused(name: &str, detail: &str) -> Diagnostic {
+    Diagnostic::error("An etcd setting that can't be used", format!("The setting \"{name}\": {detail}"))
 }
 
 fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name) || (name != "listen-metrics-urls" && RESERVED_STARTS.iter().any(|start| name.starts_with(start)))
+}
+
+/// A version that knows features by both of their names ends at its start where one is written both ways, the new one anywhere in the text.
+fn check_names(settings: &Object, minor: u32, found: &mut Diagnostics) {
+    let gates = settings.get(versions::GATES).and_then(Value::as_str);
+    let Some(gates) = gates.filter(|_| versions::refuses(versions::GATES, minor).is_none()) else { return };
+    for name in settings.keys().filter(|name| versions::refuses(name, minor).is_none()) {
+        if let Some(gate) = versions::gate_of(name).filter(|gate| gates.contains(gate)) {
+            let both = format!("etcd 3.{minor} takes it or `{}`, and not both for {gate}.", versions::GATES);
+            found.push(refused(name, &both).with_hint(format!("Write it as `{gate}=true` or `{gate}=false` there alone.")));
+        }
+    }
 }
 
 /// etcd refuses to start with these, and it would do so on the first member that is restarted.
@@ -135,5 +154,26 @@ mod tests {
         check_one("3.6.8", "log-level", "info\ndebug", "line break");
         check_one("3.6.8", "election-timeout", "400", "at least five heartbeats");
         check_one("3.6.8", "election-timeout", "60000", "at most 50000 ms");
+        check_one("3.6.8", "feature-gates", "FastLeaseKeepAlive=false", "etcd 3.6 does not know the feature");
+        check_one("3.7.1", "feature-gates", "FastLeaseKeepAlive=false", "");
+    }
+
+    #[test]
+    fn a_feature_has_one_name() {
+        let said = |version: &str, old: &str, gates: &str| {
+            let mut found = Diagnostics::new();
+            let settings = Object::from([(old.to_owned(), "true".into()), ("feature-gates".to_owned(), gates.into())]);
+            check(&settings, &Version::parse(version).unwrap(), &mut found);
+            found.iter().map(|d| d.detail.clone()).collect::<Vec<_>>()
+        };
+        let old = "experimental-initial-corrupt-check";
+        let both = format!("The setting \"{old}\": etcd 3.6 takes it or `feature-gates`, and not both for InitialCorruptCheck.");
+        assert_eq!(said("3.6.8", old, "InitialCorruptCheck=true"), [both]);
+        assert!(said("3.6.8", old, "CompactHashCheck=true").is_empty());
+        // The one name is in the other.
+        assert_eq!(said("3.6.8", "experimental-enable-lease-checkpoint", "LeaseCheckpointPersist=true").len(), 1);
+        // What the version does not know is said once.
+        assert_eq!(said("3.7.1", old, "InitialCorruptCheck=true").len(), 1);
+        assert_eq!(said("3.5.33", old, "InitialCorruptCheck=true").len(), 1);
     }
 }
