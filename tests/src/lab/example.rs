@@ -110,9 +110,12 @@ fn the_state_is_lost(project: &Project) {
 
 /// The member that leads, by its endpoint.
 fn leader(ctl: &Etcdctl<'_>) -> String {
-    let table = ctl.run(&["endpoint", "status", "--write-out=simple"]);
-    let line = table.lines().find(|l| l.split(", ").nth(4) == Some("true"));
-    line.unwrap_or_else(|| panic!("nobody leads:\n{table}")).split(", ").next().unwrap_or_default().to_owned()
+    // The columns of its table are others in 3.6.
+    let text = ctl.run(&["endpoint", "status", "--write-out=json"]);
+    let all: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
+    let leads = |one: &&serde_json::Value| one["Status"]["leader"] == one["Status"]["header"]["member_id"];
+    let found = all.as_array().into_iter().flatten().find(leads);
+    found.and_then(|one| one["Endpoint"].as_str()).unwrap_or_else(|| panic!("nobody leads:\n{text}")).to_owned()
 }
 
 /// The longest time between two writes that went through, and how many did.

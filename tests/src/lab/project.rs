@@ -133,7 +133,6 @@ impl<'a> Etcdctl<'a> {
 
     fn output(&self, arguments: &[&str], stdin: Stdio) -> Output {
         Command::new(self.project.path().join("etcdctl"))
-            .env("ETCDCTL_API", "3")
             .args([
                 "--cacert=ca_certificate",
                 "--cert=client_certificate",
