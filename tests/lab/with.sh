@@ -10,6 +10,7 @@ export KARMAFORM_LAB=${KARMAFORM_LAB:-t$$}
 STARTED=() S3=()
 finish() {
     local what
+    trap : INT TERM HUP # who asks twice would leave hosts behind that run on
     wait # what is still being started would outlive us
     for what in "${STARTED[@]}"; do
         case $what in
