@@ -1,13 +1,14 @@
 //! One pass over the graph: evaluates the arguments of every instance with what is known so far, decides its change, and notes what
 //! could be asked next. Pure. Looking and planning share it, so that what was asked is what is planned with.
 
+mod data;
+
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_lang::{Evaluator, Resolver};
 use karmaform_model::{
-    Address, Change, Checked, Diagnostic, Diagnostics, Expansion, Kind, Mode, ModeOfPlan, Object, PlanContext, Reason, ResourceEntry, Type,
-    Value,
+    Address, Checked, Diagnostic, Diagnostics, Expansion, Mode, ModeOfPlan, Object, PlanContext, ResourceEntry, Type, Value,
 };
 
 use crate::before::Before;
@@ -17,25 +18,7 @@ use crate::observed::Observed;
 use crate::options::{Inputs, Options};
 use crate::question::{Look, Read, Ways};
 use crate::select::{Selection, selection};
-use crate::values::{carry_marks, is_wholly_known, remembered, unknown_object, with_nulls, with_unknown};
-use crate::wanted::REQUIRED;
-
-/// What says in a data source whether the other end answered.
-const REACHABLE: &str = "reachable";
-/// The way that a data source gives.
-const WAY: &str = "connection";
-
-/// Of what answered nobody needs to know that it need not have: others go by what is written.
-fn as_written(object: &mut Object, written: Value) {
-    let is_plain = written.as_bool() != Some(false);
-    object.insert(REQUIRED.to_owned(), written);
-    if let Some(Value { kind: Kind::Object(way), .. }) = object.get_mut(WAY)
-        && is_plain
-        && way.contains_key(REQUIRED)
-    {
-        way.remove(REQUIRED);
-    }
-}
+use crate::values::{remembered, unknown_object};
 
 /// What a pass found out about one node.
 #[derive(Clone, Debug, Default)]
@@ -336,60 +319,6 @@ impl Pass<'_> {
             self.diagnostics.extend(problems.into_iter().map(|d| d.at(address)));
         }
         (!failed).then_some(arguments)
-    }
-
-    fn visit_data(&mut self, number: usize, inherited: Flags, evaluator: &Evaluator<'_>) {
-        let graph = self.graph;
-        let address = &graph.nodes[number].address;
-        let Some(entry) = self.inputs.registry.data_source(&address.kind) else { return };
-        let schema = entry.schema;
-        // No check is made of what is to go.
-        if self.options.mode == ModeOfPlan::Destroy && self.inputs.config.check_of(address).is_some() {
-            self.values.set(number, unknown_object(schema).into());
-            return;
-        }
-        let Some(mut arguments) = self.arguments(address, evaluator) else {
-            self.values.set(number, unknown_object(schema).into());
-            self.visits[number].flags = Flags { failed: true, ..inherited };
-            return;
-        };
-        let written = arguments.get(REQUIRED).filter(|_| self.options.lenient).cloned();
-        if written.is_some() {
-            arguments.insert(REQUIRED.to_owned(), false.into());
-        }
-        let is_known = is_wholly_known(&arguments);
-        // What an earlier look read is of no use where something that it needs changes first.
-        let reading = self.observed.data.get(address).filter(|r| r.arguments == arguments && !inherited.pending);
-        let mut flags = Flags { pending: false, ..inherited };
-        let mut object = with_unknown(schema, &arguments);
-        let mut decision = None;
-        match reading.map(|r| &r.result) {
-            Some(Ok(result)) => {
-                object = with_nulls(schema, result);
-                carry_marks(&arguments, &mut object);
-                if let Some(written) = written.filter(|_| object.get(REACHABLE).and_then(Value::as_bool) != Some(false)) {
-                    as_written(&mut object, written);
-                }
-                decision = Some(Decision { change: Change::NoOp { object: object.clone() }, reason: None });
-            }
-            Some(Err(_)) => flags.failed = true,
-            None if is_known && !inherited.pending => {
-                flags.settled = false;
-                if inherited.settled {
-                    self.reads.push(Read { node: number, arguments: arguments.clone() });
-                }
-            }
-            None => {
-                flags.pending = self.options.mode == ModeOfPlan::Normal;
-                flags.unready = true;
-                let reason = if is_known { Reason::ReadBecauseDependencyPending } else { Reason::ReadBecauseConfigUnknown };
-                if flags.pending {
-                    decision = Some(Decision { change: Change::Read { after: object.clone() }, reason: Some(reason) });
-                }
-            }
-        }
-        self.values.set(number, object.into());
-        self.visits[number] = Visit { decision, flags, ..Visit::default() };
     }
 
     /// Says that an instance can't be handled, and why.
