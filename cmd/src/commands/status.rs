@@ -90,7 +90,7 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         let text = instances::text(&instances, &app.theme) + &text(&parts, &registry, &app.theme) + &lists::text(&lists, &app.theme);
         app.output.print(&text);
         let wrong: Diagnostics = seen.into_iter().filter_map(|s| s.facts.err().map(|e| e.at(&s.address))).collect();
-        app.show(&distinct(wrong));
+        app.show(&once_each(wrong));
     }
     Ok(match (has_failed, is_all_well) {
         (true, _) => COULD_NOT_LOOK,
@@ -105,7 +105,7 @@ fn is_list(registry: &Catalog, seen: &Seen) -> bool {
 }
 
 /// One unreachable host is said once, not for everything on it.
-fn distinct(all: Diagnostics) -> Diagnostics {
+fn once_each(all: Diagnostics) -> Diagnostics {
     let mut kept = Diagnostics::new();
     for one in all {
         if !kept.iter().any(|k| k.summary == one.summary && k.detail == one.detail) {
