@@ -35,12 +35,29 @@ impl Rule {
 
     /// True for what it names, and for the instances of a block that it names; where it names no attribute, as with `-target` for what is below a
     /// composite, and in a module, too.
-    fn is_about(&self, address: &Address) -> bool {
-        let is = |named: &Address| matches(&self.address, &named.to_string());
+    fn is_about(&self, thing: &Thing<'_>) -> bool {
+        let is = |name: &String| matches(&self.address, name);
         match self.attribute {
-            None => self.named.as_ref().is_some_and(|named| address.is_within(named)) || around(address).iter().any(is),
-            Some(_) => is(address) || !address.is_child() && is(&address.block()),
+            None => self.named.as_ref().is_some_and(|named| thing.address.is_within(named)) || thing.around.iter().any(is),
+            Some(_) => thing.names.iter().any(is),
         }
+    }
+}
+
+/// A thing by all that it is named by, which is found out once, however many rules there are.
+struct Thing<'a> {
+    address: &'a Address,
+    /// Its own names: its address, and its block's.
+    names: Vec<String>,
+    /// Also those of what it is a part of, and is in.
+    around: Vec<String>,
+}
+
+impl<'a> Thing<'a> {
+    fn of(address: &'a Address) -> Self {
+        let block = (!address.is_child()).then(|| address.block().to_string());
+        let names = [address.to_string()].into_iter().chain(block).collect();
+        Self { address, names, around: around(address).iter().map(Address::to_string).collect() }
     }
 }
 
@@ -100,7 +117,8 @@ pub(crate) fn rules_of(config: &Config) -> Vec<Rule> {
 pub(crate) fn apply_rules(findings: &mut Vec<Finding>, rules: &[Rule]) {
     let mut left_out = Vec::new();
     for finding in findings.iter_mut() {
-        let about: Vec<&Rule> = rules.iter().filter(|r| r.is_about(&finding.address)).collect();
+        let thing = Thing::of(&finding.address);
+        let about: Vec<&Rule> = rules.iter().filter(|r| r.is_about(&thing)).collect();
         if let Some(rule) = about.iter().find(|r| r.attribute.is_none()) {
             finding.ignored = Some(rule.origin.clone());
             continue;
@@ -190,7 +208,7 @@ mod tests {
 
     #[test]
     fn an_address_names_all_that_is_within() {
-        let is_about = |rule: &str, address: &str| Rule::from_flag(rule).is_about(&address.parse().unwrap());
+        let is_about = |rule: &str, address: &str| Rule::from_flag(rule).is_about(&Thing::of(&address.parse().unwrap()));
         let part = "module.eu[\"a\"].module.dc.etcd_cluster.main[0]/member[\"x\"]/pki[\"ca.crt\"]";
         for (rule, is) in [
             ("module.eu", true),
