@@ -13,7 +13,22 @@ use crate::flags::LockFlags;
 use crate::output::Output;
 use crate::runtime::Interrupt;
 use crate::session::{NoJournal, Session};
-use crate::wiring::{DEFAULT_WORKSPACE, OpenBackend};
+use crate::wiring::{DEFAULT_WORKSPACE, OpenBackend, OpenJournal};
+
+/// A backend as a session finds it open.
+fn opened(kind: &'static str, backend: Arc<dyn StateBackend>, journal: OpenJournal) -> OpenBackend {
+    OpenBackend {
+        kind,
+        backend,
+        store: None,
+        place: "state".to_owned(),
+        workspace: DEFAULT_WORKSPACE.to_owned(),
+        unlocked: None,
+        journal,
+        seal: Arc::new(Clear),
+        record: None,
+    }
+}
 
 /// A backend that locks, and can't be read. Remembers what it was asked.
 #[derive(Default)]
@@ -29,17 +44,7 @@ impl Unreadable {
     }
 
     fn open(self: &Arc<Self>) -> OpenBackend {
-        OpenBackend {
-            kind: "http",
-            backend: Arc::<Self>::clone(self),
-            store: None,
-            place: "state".to_owned(),
-            workspace: DEFAULT_WORKSPACE.to_owned(),
-            unlocked: None,
-            journal: Box::new(|| Ok(Box::new(Left) as Box<dyn Journal>)),
-            seal: Arc::new(Clear),
-            record: None,
-        }
+        opened("http", Arc::<Self>::clone(self), Box::new(|| Ok(Box::new(Left) as Box<dyn Journal>)))
     }
 }
 
@@ -124,17 +129,7 @@ impl Leased {
     }
 
     fn open(self: &Arc<Self>) -> OpenBackend {
-        OpenBackend {
-            kind: "s3",
-            backend: Arc::<Self>::clone(self),
-            store: None,
-            place: "state".to_owned(),
-            workspace: DEFAULT_WORKSPACE.to_owned(),
-            unlocked: None,
-            journal: Box::new(|| Ok(Box::new(NoJournal) as Box<dyn Journal>)),
-            seal: Arc::new(Clear),
-            record: None,
-        }
+        opened("s3", Arc::<Self>::clone(self), Box::new(|| Ok(Box::new(NoJournal) as Box<dyn Journal>)))
     }
 }
 
