@@ -31,6 +31,7 @@ mod number;
 mod object;
 mod path;
 mod plan;
+mod program_source;
 mod provider;
 mod redact;
 mod registry;
@@ -75,6 +76,7 @@ pub use path::{Path, PathStep};
 pub use plan::{
     DriftedResource, Judgement, ModeOfPlan, OutputChange, Plan, PlannedResource, Reason, Step, StepKind, VariableValue, previous_address,
 };
+pub use program_source::source_on;
 pub use provider::{
     Ask, BoxFuture, Connections, DataSource, Gate, GateAnswer, Operation, PlanContext, Provider, Refused, ResourceSpec, ResourceType,
 };

@@ -56,7 +56,10 @@ mod tests {
 
     /// The source and the sum of the program on a host.
     fn program(given: &[(&str, &str)]) -> (Value, Value) {
-        let connection = Value::object([("connection", Value::object([("provider", "ssh".into()), ("id", "a".into())]))]);
+        let connection = Value::object([
+            ("connection", Value::object([("provider", "ssh".into()), ("id", "a".into())])),
+            ("architecture", "arm64".into()),
+        ]);
         let mut arguments = Object::from([
             ("cluster".to_owned(), Value::object([("endpoints", Value::strings(["https://a:2379"]))])),
             ("version".to_owned(), "3.5.16".into()),
@@ -84,6 +87,7 @@ mod tests {
         let (source, sum) = program(&[("program", "k")]);
         assert!(source.as_str() == Some("k") && sum.is_null());
         assert_eq!(program(&[("program", "k"), ("program_sha256", "7")]).1.as_str(), Some("7"));
+        assert_eq!(program(&[("program", "karmaform-{arch}")]).0.as_str(), Some("karmaform-arm64"));
     }
 
     #[test]

@@ -9,6 +9,8 @@ use settings::{RENAMED, SETTINGS};
 /// Oldest and newest minor version of etcd 3 whose settings are known.
 const MINORS: std::ops::RangeInclusive<u32> = 4..=7;
 
+/// What stands for the version in texts that say where programs come from.
+pub(crate) const VERSION: &str = "{version}";
 /// The setting that turns features on and off, several at once.
 pub(crate) const GATES: &str = "feature-gates";
 /// The features that 3.6 can turn on and off (etcd's `server/features`), and those of all components; another one ends it at its start.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Arg, Child, ChildStep, Diagnostic, Diagnostics, Object, Type, Value};
+use karmaform_model::{Arg, Child, ChildStep, Diagnostic, Diagnostics, Object, Type, Value, source_on};
 
 use super::arguments::{Arguments, given, not_known, text};
 use super::children::{FIRST, RECORD, child, files, limit};
 use crate::cluster::{self, SANDBOX, is_path};
+use crate::versions::VERSION;
 
 /// Where the unit's sandbox hides what is there, gives it files of its own, or lets nobody write.
 const NO_PLACES: &[&str] =
@@ -19,14 +20,22 @@ const PROGRAM: &str = "karmaform";
 /// The hosts of a block.
 #[derive(Clone, Debug)]
 pub(super) struct Hosts {
-    /// How they are managed, by name.
-    connections: BTreeMap<String, Value>,
+    by_name: BTreeMap<String, Host>,
     source: Value,
     source_sha256: Value,
     program: Value,
     program_sha256: Value,
     /// Where backups lie or are made.
     directory: String,
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+struct Host {
+    /// How it is managed.
+    connection: Value,
+    /// As releases name it; null or unknown where it is not known.
+    architecture: Value,
 }
 
 impl Hosts {
@@ -48,7 +57,7 @@ impl Hosts {
             );
         }
         Self {
-            connections: connections(object, found),
+            by_name: by_name(object, found),
             source,
             source_sha256: given(object, "source_sha256").unwrap_or_else(|| Value::null(Type::String)),
             program: given(object, "program").unwrap_or_else(|| OWN_PROGRAM.into()),
@@ -66,7 +75,7 @@ impl Hosts {
 
     /// The ways to all of them.
     pub(super) fn ways(&self) -> Vec<Arg> {
-        self.connections.values().map(|c| c.clone().into()).collect()
+        self.by_name.values().map(|host| host.connection.clone().into()).collect()
     }
 }
 
@@ -85,7 +94,7 @@ fn check_directory(directory: &str, found: &mut Diagnostics) {
     }
 }
 
-fn connections(object: &Object, found: &mut Diagnostics) -> BTreeMap<String, Value> {
+fn by_name(object: &Object, found: &mut Diagnostics) -> BTreeMap<String, Host> {
     let Some(hosts) = object.get("hosts").and_then(Value::as_entries).filter(|h| !h.is_empty()) else {
         let is_unknown = object.get("hosts").is_some_and(Value::is_unknown);
         found.push(if is_unknown {
@@ -99,22 +108,27 @@ fn connections(object: &Object, found: &mut Diagnostics) -> BTreeMap<String, Val
         });
         return BTreeMap::new();
     };
-    let mut connections = BTreeMap::new();
+    let mut hosts_by_name = BTreeMap::new();
     for (name, host) in hosts {
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)) {
             let detail = format!("The key \"{name}\" of `hosts` must be of letters, digits, \".\", \"_\" and \"-\".");
             found.push(Diagnostic::error("Not a name of a host", detail));
         }
-        match host.get("connection") {
-            Some(connection) => drop(connections.insert(name.clone(), connection.clone())),
-            None if host.is_unknown() => drop(connections.insert(name.clone(), Value::unknown(Type::Any))),
-            None => found.push(Diagnostic::error(
-                "A host without a connection",
-                format!("`hosts[\"{name}\"]` has no `connection`. It must be what a `data \"ssh_host\"` gives."),
-            )),
-        }
+        let connection = match host.get("connection") {
+            Some(connection) => connection.clone(),
+            None if host.is_unknown() => Value::unknown(Type::Any),
+            None => {
+                found.push(Diagnostic::error(
+                    "A host without a connection",
+                    format!("`hosts[\"{name}\"]` has no `connection`. It must be what a `data \"ssh_host\"` gives."),
+                ));
+                continue;
+            }
+        };
+        let architecture = host.get("architecture").cloned().unwrap_or_else(|| Value::null(Type::String));
+        hosts_by_name.insert(name.clone(), Host { connection, architecture });
     }
-    connections
+    hosts_by_name
 }
 
 struct Places {
@@ -149,11 +163,11 @@ fn part_of(host: &str, name: &str, key: &str) -> Vec<ChildStep> {
 /// All that is on hosts.
 pub(super) fn expand(backup: &Arguments, hosts: &Hosts, program_sum: fn() -> Option<String>, children: &mut Vec<Child>) {
     let program = hosts.program(program_sum);
-    for (rank, (host, connection)) in hosts.connections.iter().enumerate() {
-        on_host(backup, hosts, (rank, host), (connection, &program), children);
+    for (rank, (name, host)) in hosts.by_name.iter().enumerate() {
+        on_host(backup, hosts, (rank, name), (host, &program), children);
     }
-    if let Some((host, connection)) = hosts.connections.iter().next() {
-        children.push(first(backup, hosts, host, connection));
+    if let Some((name, host)) = hosts.by_name.iter().next() {
+        children.push(first(backup, hosts, name, &host.connection));
     }
 }
 
@@ -161,14 +175,15 @@ fn on_host(
     backup: &Arguments,
     hosts: &Hosts,
     (rank, host): (usize, &str),
-    (connection, program): (&Value, &(Value, Value)),
+    (at_it, program): (&Host, &(Value, Value)),
     children: &mut Vec<Child>,
 ) {
     let places = Places::of(backup);
     let at = |mut child: Child| {
-        child.arguments.insert("host".to_owned(), connection.clone().into());
+        child.arguments.insert("host".to_owned(), at_it.connection.clone().into());
         child
     };
+    let on = |text: &Value| source_on(text, &[(VERSION, &backup.version.text)], at_it.architecture.as_str());
     let directory = |key: &str| part_of(host, "directory", key);
     for (key, path, mode) in [("config", &places.config, "0700"), ("programs", &places.programs, "0755")] {
         let arguments = [
@@ -181,11 +196,11 @@ fn on_host(
         children.push(at(child(directory(key), "ssh_directory", arguments, &[])));
     }
     let mut after = vec![part(host, "service"), vec![ChildStep::new(RECORD)]];
-    let etcd = programs(backup).iter().map(|p| (*p, &hosts.source, hosts.source_sha256.clone(), Value::from(*p)));
-    let own = (PROGRAM, &program.0, program.1.clone(), Value::null(Type::String));
+    let etcd = programs(backup).iter().map(|p| (*p, on(&hosts.source), on(&hosts.source_sha256), Value::from(*p)));
+    let own = (PROGRAM, on(&program.0), on(&program.1), Value::null(Type::String));
     for (name, source, sha256, member) in etcd.chain([own]) {
         let arguments = [
-            ("source", source.clone().into()),
+            ("source", source.into()),
             ("sha256", sha256.into()),
             ("member", member.into()),
             ("path", format!("{}/{name}", places.programs).into()),
@@ -239,7 +254,7 @@ fn first(backup: &Arguments, hosts: &Hosts, host: &str, connection: &Value) -> C
         ("environment", Value::map(Type::String, Object::new()).into()),
         ("timeout", (2 * limit(backup)).into()),
     ];
-    let after: Vec<_> = hosts.connections.keys().map(|h| part(h, "timer")).collect();
+    let after: Vec<_> = hosts.by_name.keys().map(|h| part(h, "timer")).collect();
     child(vec![ChildStep::new(FIRST)], "ssh_command", arguments, &after)
 }
 

@@ -42,17 +42,22 @@ pub(super) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
                 "The hosts that take turns, by name: a `data \"ssh_host\"` with `for_each`, or a map of such objects. The first by name does it while it \
                  can. Or a block `kubernetes`.",
             ),
-            Attribute::optional("source", Type::String, "With `hosts`: the etcd release archive, a path or a `file:` or `https:` URL."),
+            Attribute::optional(
+                "source",
+                Type::String,
+                "With `hosts`: the etcd release archive, a path or a `file:` or `https:` URL. `{arch}` (`amd64` or `arm64`, as the host is) and `{version}` \
+                 are filled in.",
+            ),
             Attribute::optional(
                 "source_sha256",
                 Type::String,
-                "The SHA-256 sum of the archive, or the path or URL of a file that says it.",
+                "The SHA-256 sum of the archive, or the path or URL of a file that says it. Words are filled in as in `source`.",
             ),
             Attribute::optional(
                 "program",
                 Type::String,
                 "With `hosts`: the karmaform that makes backups there, a path or a `file:` or `https:` URL; the one that runs now unless written. It must be \
-                 of the hosts' architecture.",
+                 of the hosts' architecture; `{arch}` in it is filled in.",
             ),
             Attribute::optional("program_sha256", Type::String, "The SHA-256 sum of `program`, or the path or URL of a file that says it."),
             Attribute::optional(

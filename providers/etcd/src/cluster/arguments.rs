@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use karmaform_model::{Address, Diagnostic, Diagnostics, Key, Kind, Object, Type, Value};
 
 use super::authorities::Authorities;
-use super::hosts::{Host, members};
+use super::hosts::{Host, members, one_for_several};
 use super::kubernetes::Kubernetes;
 use super::leg;
 use super::places::default_data_directory;
@@ -118,7 +118,10 @@ impl Arguments {
                             .with_hint("Write the path or the URL of `etcd-vVERSION-linux-ARCH.tar.gz` into `source`."),
                     );
                 }
-                members(object, &mut found)
+                let members = members(object, &mut found);
+                let [source, sum] = ["source", "source_sha256"].map(|name| given(object, name, Value::null(Type::String)));
+                found.extend(one_for_several(&members, &source, &sum));
+                members
             }
         };
         let restore = Restore::read(object, kubernetes.as_ref(), &mut found);

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Arg, Child, ChildStep, Expansion, Object, Type, Value};
+use karmaform_model::{Arg, Child, ChildStep, Expansion, Object, Type, Value, source_on};
 
 use super::arguments::Arguments;
 use super::hosts::Host;
 use super::kubernetes;
 use super::places::{CLIENT_CA, PEER_CA, Places, authority, client_certificate, part, part_of, restoring, token};
 use super::{authorities, moving, render, restore, snapshot};
+use crate::versions::VERSION;
 
 /// The kind of all keys. etcd and every client speak it, and it is small and quick.
 pub(super) const ALGORITHM: &str = "ECDSA-P256";
@@ -232,12 +233,14 @@ pub(super) fn as_known(cluster: &Arguments, name: &str) -> Child {
 
 /// A program out of the cluster's archive, on a member's host.
 pub(super) fn program(cluster: &Arguments, places: &Places, member: &str, program: &str) -> Child {
+    let architecture = cluster.members.get(member).and_then(Host::architecture);
+    let on = |text: &Value| source_on(text, &[(VERSION, &cluster.version.text)], architecture);
     child(
         part_of(member, "program", program),
         "ssh_artifact",
         [
-            ("source", cluster.source.clone().into()),
-            ("sha256", cluster.source_sha256.clone().into()),
+            ("source", on(&cluster.source).into()),
+            ("sha256", on(&cluster.source_sha256).into()),
             ("member", program.into()),
             ("path", format!("{}/{program}", places.programs).into()),
             ("previous", places.previous.as_str().into()),

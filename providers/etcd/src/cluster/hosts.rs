@@ -9,6 +9,8 @@ use super::arguments::not_known;
 
 /// Fewest and most members.
 const MEMBERS: std::ops::RangeInclusive<usize> = 1..=7;
+/// What etcd is released for.
+const ARCHITECTURES: [&str; 4] = ["amd64", "arm64", "ppc64le", "s390x"];
 
 /// Where a member runs.
 #[derive(Clone, Debug)]
@@ -19,6 +21,13 @@ pub(crate) struct Host {
     pub(crate) address: Value,
     /// What is known of the host.
     pub(crate) facts: Value,
+}
+
+impl Host {
+    /// `amd64` or `arm64`, as releases name it. `None`: not known.
+    pub(crate) fn architecture(&self) -> Option<&str> {
+        self.facts.get("architecture")?.as_str()
+    }
 }
 
 /// The members by name. What is wrong goes to `found`.
@@ -150,4 +159,35 @@ fn no_address(name: &str) -> Diagnostic {
 
 fn is_ip(text: &str) -> bool {
     text.parse::<IpAddr>().is_ok()
+}
+
+/// A SHA-256 sum itself, and not a place where it is.
+pub(super) fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// One archive, or one sum, for hosts that need different ones.
+pub(super) fn one_for_several(members: &BTreeMap<String, Host>, source: &Value, sum: &Value) -> Option<Diagnostic> {
+    let mut by_architecture: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (name, host) in members {
+        // What a test has made up for a host is none.
+        if let Some(architecture) = host.architecture().filter(|a| ARCHITECTURES.contains(a)) {
+            by_architecture.entry(architecture).or_default().push(name);
+        }
+    }
+    let is_one = |text: &Value| text.as_str().is_some_and(|text| !text.contains("{arch}"));
+    let is_sum = sum.as_str().is_some_and(is_sha256);
+    if by_architecture.len() < 2 || !is_one(source) && !is_sum {
+        return None;
+    }
+    let who: Vec<String> = by_architecture.iter().map(|(architecture, names)| format!("{} ({architecture})", names.join(", "))).collect();
+    let (what, hint) = match is_one(source) {
+        true => ("`source` is one archive", "Write `{arch}` into it where the architecture stands: `etcd-v{version}-linux-{arch}.tar.gz`."),
+        false => (
+            "`source_sha256` is the sum of one archive",
+            "Write the path or the URL of a file that has the sums of all of them: `SHA256SUMS`.",
+        ),
+    };
+    let detail = format!("The hosts are of several architectures, {}, and {what}.", who.join(" and "));
+    Some(Diagnostic::error("One archive for several architectures", detail).with_hint(hint))
 }

@@ -2,9 +2,10 @@
 
 use karmaform_model::{Diagnostic, Diagnostics, Leg, Marks, Object, Type, Value};
 
+use super::hosts::is_sha256;
 use super::restore::Restore;
 use super::way::{between, floor};
-use crate::versions::{Version, settings_for};
+use crate::versions::{VERSION, Version, settings_for};
 
 /// The last minor version that reads what 3.5 writes into its log (measured: 3.7.1 ends with "unmarshal should never fail" on a log of 3.6.14 in which
 /// there is some; etcd PR 21263). It is out of a log once a member has saved a snapshot behind it, by default after 10,000 entries.
@@ -89,7 +90,7 @@ fn at(wanted: &Object, first: &Version, to: &Version) -> Option<Object> {
         None => {
             leg.insert("source".to_owned(), of(wanted, "source").filter(|v| !v.is_null())?);
             // A file of sums without a number in its name has those of all archives beside it.
-            let sums = wanted.get("source_sha256").filter(|v| !v.as_str().is_some_and(is_sum) && said.is_some());
+            let sums = wanted.get("source_sha256").filter(|v| !v.as_str().is_some_and(is_sha256) && said.is_some());
             leg.insert("source_sha256".to_owned(), of(wanted, "source_sha256").or_else(|| sums.cloned())?);
         }
     }
@@ -144,13 +145,9 @@ fn place(text: Option<&Value>, said: Option<&Value>, marks: Marks, (is, other): 
         return Some(said.clone().marked(marks));
     }
     let Some(text) = text.filter(|v| !v.is_null()) else { return Some(Value::null(Type::String)) };
-    let written = with_version(text.as_str()?, &is.text, &other.text)?;
+    let named = text.as_str()?;
+    let written = with_version(named, &is.text, &other.text).or_else(|| named.contains(VERSION).then(|| named.to_owned()))?;
     Some(Value::from(written).marked(text.marks()))
-}
-
-/// A SHA-256 sum itself, and not a place where it is.
-fn is_sum(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// A path or a URL with another version in place of one; whom a URL asks stays the same. `None`: that one is not in it.
@@ -222,7 +219,7 @@ pub(crate) fn check(object: &Object, found: &mut Diagnostics) {
                     .with_hint(format!("Write `{needed}` into it, or leave it out of `through`.")),
             );
         }
-        if block.is_none() && sum.is_some_and(is_sum) && !has("source_sha256") {
+        if block.is_none() && sum.is_some_and(is_sha256) && !has("source_sha256") {
             found.push(
                 wrong(format!("`source_sha256` is the sum of one archive, and `through` has none for etcd {text}."))
                     .with_hint("Write `source_sha256` into it, too."),
@@ -344,6 +341,8 @@ mod tests {
             ("through", Value::object([("3.5.33", Value::object([("source", "x".into())]))])),
         ];
         assert_eq!(gone("3.5.16", &listed).unwrap().0["source_sha256"].as_str(), Some("SHA256SUMS"));
+        let filled = [("version", "3.6.14".into()), ("source", "etcd-{version}-{arch}.tar.gz".into())];
+        assert_eq!(gone("3.5.16", &filled).unwrap().0["source"].as_str(), Some("etcd-{version}-{arch}.tar.gz"));
         // The sum of one archive is not that of another.
         let summed = [("version", "3.6.14".into()), ("source", "etcd-3.6.14.tar.gz".into()), ("source_sha256", "0f".into())];
         assert_eq!(gone("3.5.16", &summed), None);

@@ -36,11 +36,15 @@ fn inputs() -> Vec<Attribute> {
             Type::Any,
             "The hosts by member name, unless the cluster is on Kubernetes: a `data \"ssh_host\"` with `for_each`, or a map of such objects. One to seven; three or five are best.",
         ),
-        Attribute::optional("source", Type::String, "With `hosts`: the etcd release archive, a path or a `file:` or `https:` URL."),
+        Attribute::optional(
+            "source",
+            Type::String,
+            "With `hosts`: the etcd release archive, a path or a `file:` or `https:` URL. `{arch}` (`amd64` or `arm64`, as the host is) and `{version}` are filled in.",
+        ),
         Attribute::optional(
             "source_sha256",
             Type::String,
-            "The SHA-256 sum of the archive, or the path or URL of a file that says it: the release's `SHA256SUMS`.",
+            "The SHA-256 sum of the archive, or the path or URL of a file that says it: the release's `SHA256SUMS`. Words are filled in as in `source`.",
         ),
         Attribute::optional(
             "through",

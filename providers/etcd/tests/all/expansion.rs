@@ -66,6 +66,36 @@ fn with(mut arguments: Object, name: &str, value: impl Into<Value>) -> Object {
     arguments
 }
 
+#[test]
+fn hosts_of_two_architectures_get_programs_of_their_own() {
+    let of = |b: Value, source: &str, sum: &str| {
+        let mut arguments = with(with(arguments(3), "source", source), "source_sha256", sum);
+        let Kind::Object(hosts) = &mut arguments.get_mut("hosts").unwrap().kind else { panic!() };
+        for (name, architecture) in [("a", "amd64".into()), ("b", b), ("c", "amd64".into())] {
+            let Kind::Object(host) = &mut hosts.get_mut(name).unwrap().kind else { panic!() };
+            host.insert("architecture".to_owned(), architecture);
+        }
+        arguments
+    };
+    let (template, sums) = ("https://x/v{version}/etcd-v{version}-linux-{arch}.tar.gz", "https://x/v{version}/SHA256SUMS");
+    let sources = |arguments: &Object| {
+        let program = |c: &&karmaform_model::Child| c.path.last().is_some_and(|s| s.key == Some(Key::Name("etcd".to_owned())));
+        let expansion = expand(arguments).unwrap();
+        let text = |value: Value| value.as_str().unwrap_or("?").replace("https://x/v3.5.16/", "");
+        let one = |c: &karmaform_model::Child| ["source", "sha256"].map(|n| text(c.arguments[n].resolve(&|_, _| panic!()))).join(" ");
+        expansion.children.iter().filter(program).map(one).collect::<Vec<_>>()
+    };
+    let (amd, arm) = ("etcd-v3.5.16-linux-amd64.tar.gz SHA256SUMS", "etcd-v3.5.16-linux-arm64.tar.gz SHA256SUMS");
+    assert_eq!(sources(&of("arm64".into(), template, sums)), [amd, arm, amd]);
+    assert_eq!(sources(&of(Value::unknown(Type::String), template, sums)), [amd, "? SHA256SUMS", amd]);
+    let one = "One archive for several architectures";
+    refused(of("arm64".into(), "etcd-v3.5.16-linux-amd64.tar.gz", sums), one);
+    refused(of("arm64".into(), template, &"0f".repeat(32)), one);
+    for alike in ["amd64", "made up"] {
+        assert!(expand(&of(alike.into(), "etcd-v3.5.16-linux-amd64.tar.gz", &"0f".repeat(32))).is_ok(), "{alike}");
+    }
+}
+
 fn shape(expansion: &Expansion) -> Vec<(String, String, BTreeSet<String>)> {
     let children = expansion.children.iter();
     children.map(|c| (address().with_child(&c.path).to_string(), c.resource_type.clone(), c.arguments.keys().cloned().collect())).collect()

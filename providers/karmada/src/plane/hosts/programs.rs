@@ -1,6 +1,6 @@
 //! Where the components' programs come from, and where they are on a host.
 
-use karmaform_model::{Arg, Kind, Type, Value};
+use karmaform_model::{Arg, Kind, Type, Value, source_on};
 
 use super::{Host, Hosts};
 use crate::plane::arguments::Arguments;
@@ -64,8 +64,8 @@ pub(super) fn origin(plane: &Arguments, hosts: &Hosts, host: &Host, component: C
     let architecture = host.architecture.as_str();
     let version = if component.is_kube() { &plane.kube_version } else { &plane.version.text };
     let words = [("{program}", component.binary()), ("{version}", version.as_str())];
-    let source = if source.is_null() { plane.image(component, settings) } else { filled(&source, &words, architecture) };
-    taken(source, filled(&sum, &words, architecture), component.binary(), architecture)
+    let source = if source.is_null() { plane.image(component, settings) } else { source_on(&source, &words, architecture).into() };
+    taken(source, source_on(&sum, &words, architecture).into(), component.binary(), architecture)
 }
 
 /// The arguments of an `ssh_artifact` that takes a program out of a source: an image, an archive, or the program itself.
@@ -93,14 +93,4 @@ fn is_archive(source: &str) -> bool {
 
 fn is_image(source: &str) -> bool {
     source.starts_with("oci://") || source.starts_with("oci+http://")
-}
-
-/// With `{arch}` and other words filled in, once that is known.
-pub(super) fn filled(source: &Value, words: &[(&str, &str)], architecture: Option<&str>) -> Arg {
-    let Some(text) = source.as_str() else { return source.clone().into() };
-    if text.contains("{arch}") && architecture.is_none() {
-        return Value::unknown_not_null(Type::String).into();
-    }
-    let text = words.iter().fold(text.to_owned(), |text, (word, with)| text.replace(word, with));
-    Value::from(text.replace("{arch}", architecture.unwrap_or_default())).secret_if(source.secret).into()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmaform_model::{Arg, ChildStep, Type, Value};
+use karmaform_model::{Arg, ChildStep, Type, Value, source_on};
 
 use super::super::children::{At, Run};
 use super::super::{Hosts, on_of, programs};
@@ -71,7 +71,7 @@ fn pair(
     } else {
         let path = format!("{}/load-balancer/{name}", programs::root(plane));
         let architecture = at.host.architecture.as_str();
-        let [source, sum] = [source, sum].map(|text| programs::filled(text, &[("{program}", name)], architecture));
+        let [source, sum] = [source, sum].map(|text| Arg::from(source_on(text, &[("{program}", name)], architecture)));
         let trial = texts::trial(program, configuration.clone());
         let origin = programs::taken(source, sum, name, architecture);
         (path.clone(), at.program(plane, name, path, origin, Some(trial), Vec::new()))
