@@ -1,20 +1,20 @@
-//! Loads the configuration of a directory: which files, which values for variables, and asking for those that are missing.
+//! Loads the configuration of a directory: which files, and with which values for variables.
+
+pub(crate) mod given;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use karmaform_engine::{Expanded, Observed};
-use karmaform_lang::{
-    Config, Context, MISSING_VARIABLE, NothingKnown, OUTPUT_PRECONDITION, SourceFile, Sources, VariableInputs, VariableOrigin, load_with,
-};
+use karmaform_lang::{Config, Context, NothingKnown, OUTPUT_PRECONDITION, SourceFile, Sources, VariableInputs, VariableOrigin, load_with};
 use karmaform_model::{Catalog, Diagnostic, Diagnostics};
 
+use self::given::{add_automatic, add_environment, add_flags, add_surroundings, ask_for, left_aside};
 use crate::app::{App, Stop, VERSION};
 use crate::disk::{Disk, reason};
 use crate::distinct::in_order;
 use crate::expanding::Texts;
-use crate::flags::{VariableFlag, VariableFlags};
-use crate::hidden::Hidden;
+use crate::flags::VariableFlags;
 use crate::workspace;
 
 /// A configuration's files in HCL end so.
@@ -24,14 +24,8 @@ pub(crate) const VARIABLES: &str = ".kfvars.hcl";
 /// The same in JSON.
 const CONFIGURATION_JSON: &str = ".kf.json";
 const VARIABLES_JSON: &str = ".kfvars.json";
-/// Read whenever they are there, in this order.
-const DEFAULT_VARIABLES: [&str; 2] = ["karmaform.kfvars.hcl", "karmaform.kfvars.json"];
-/// Read in the order of their names.
-const AUTOMATIC_VARIABLES: [&str; 2] = [".auto.kfvars.hcl", ".auto.kfvars.json"];
 /// The directory of the run.
 pub(crate) const HERE: &str = ".";
-/// Environment variables that give values.
-pub(crate) const VARIABLE_PREFIX: &str = "KF_VAR_";
 
 /// True for a file of a configuration, by its name. All others may hold secrets: values of variables.
 pub(crate) fn is_configuration(name: &str) -> bool {
@@ -200,20 +194,6 @@ fn load_here(app: &mut App, flags: &VariableFlags, ask: bool, mut inputs: Variab
     Ok(project)
 }
 
-/// What is said of a file that has the name under which Terraform reads it without being asked, but for its ending.
-fn left_aside(directory: &Path, name: &str, flags: &VariableFlags) -> Option<Diagnostic> {
-    let meant = match name {
-        "terraform.kfvars.hcl" => DEFAULT_VARIABLES[0],
-        "terraform.kfvars.json" => DEFAULT_VARIABLES[1],
-        _ => return None,
-    };
-    let real = |path: &str| directory.join(path).canonicalize().ok();
-    let is_named = |flag: &VariableFlag| matches!(flag, VariableFlag::File(path) if real(path) == real(name));
-    let detail = format!("The file \"{name}\" is not read: of this directory it is {meant} that gives values without being named.");
-    let warning = Diagnostic::warning("File is not read", detail).with_hint(format!("Rename it to {meant}, or name it with -var-file."));
-    (!flags.0.iter().any(is_named)).then_some(warning)
-}
-
 /// Loads what is in another directory, for any values of its variables. What was loaded before stays among the sources: diagnostics
 /// of both can be shown together.
 ///
@@ -316,72 +296,6 @@ fn add_configuration(app: &App, directory: &str, sources: &mut Sources) -> Resul
         sources.add(text_of(app, &path)?);
     }
     Ok(())
-}
-
-/// Values from the environment; the lowest precedence.
-fn add_environment(app: &App, inputs: &mut VariableInputs) {
-    for (name, value) in &app.wiring.environment {
-        if let Some(variable) = name.strip_prefix(VARIABLE_PREFIX) {
-            inputs.text(variable, value.clone(), VariableOrigin::Environment(name.clone()));
-        }
-    }
-}
-
-/// The variable files of a folder that are read without being asked for.
-fn add_automatic(app: &App, folder: &str, sources: &mut Sources, inputs: &mut VariableInputs) -> Result<(), Stop> {
-    let names = names_in(&app.directory.join(folder))?;
-    let defaults = DEFAULT_VARIABLES.iter().flat_map(|d| names.iter().filter(move |n| n == d));
-    let automatic = names.iter().filter(|n| AUTOMATIC_VARIABLES.iter().any(|end| n.ends_with(end)));
-    for name in defaults.chain(automatic) {
-        let path = if folder == HERE { name.clone() } else { format!("{folder}/{name}") };
-        let file = sources.add(text_of(app, &path)?);
-        inputs.file(file);
-    }
-    Ok(())
-}
-
-/// What gives values without flags: the environment, then the variable files of the directory.
-///
-/// # Errors
-/// If a file can't be read.
-pub(crate) fn add_surroundings(app: &App, sources: &mut Sources, inputs: &mut VariableInputs) -> Result<(), Stop> {
-    add_environment(app, inputs);
-    add_automatic(app, HERE, sources, inputs)
-}
-
-/// `-var` and `-var-file`, in their order.
-///
-/// # Errors
-/// If a file can't be read.
-pub(crate) fn add_flags(app: &App, flags: &VariableFlags, sources: &mut Sources, inputs: &mut VariableInputs) -> Result<(), Stop> {
-    for flag in &flags.0 {
-        match flag {
-            VariableFlag::Value(name, value) => inputs.text(name.clone(), value.clone(), VariableOrigin::CommandLine),
-            VariableFlag::File(path) => {
-                let file = sources.add(text_of(app, path)?);
-                inputs.file(file);
-            }
-        }
-    }
-    Ok(())
-}
-
-fn ask_for(app: &mut App, name: &str, description: Option<&str>, sensitive: bool) -> Result<String, Stop> {
-    app.output.print(&format!("var.{name}\n"));
-    if let Some(description) = description {
-        app.output.print(&format!("  {description}\n"));
-    }
-    app.output.print("\n  Enter a value: ");
-    let answer = {
-        let _hidden = sensitive.then(Hidden::begin);
-        app.output.read_line()
-    };
-    app.output.print(if sensitive { "\n\n" } else { "\n" });
-    answer.ok_or_else(|| {
-        Diagnostic::error(MISSING_VARIABLE, format!("The input ended before there was a value for the variable \"{name}\"."))
-            .with_hint(format!("Set it with -var {name}=..., in a variables file, or by {VARIABLE_PREFIX}{name}."))
-            .into()
-    })
 }
 
 /// All names in a directory that a configuration may be made of, sorted.

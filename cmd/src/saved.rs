@@ -12,7 +12,8 @@ use crate::app::{App, Stop, VERSION};
 use crate::backend::{seal_of_directory, unsealable};
 use crate::disk::{reason, reason_to_write, sha256, write_private};
 use crate::flags::{VariableFlag, VariableFlags};
-use crate::project::{self, Loading, Project, load_sources};
+use crate::project::given::{add_flags, add_surroundings};
+use crate::project::{HERE, Loading, Project, load_sources};
 use crate::redact::{ephemeral_texts_of, redacted, secret_texts, secret_texts_of};
 use crate::session::Session;
 use crate::workspace;
@@ -173,11 +174,11 @@ pub(crate) fn load(app: &mut App, saved: &SavedPlan, flags: &VariableFlags) -> R
     }
     let configuration_files = sources.files.len();
     let mut inputs = VariableInputs::default();
-    project::add_surroundings(app, &mut sources, &mut inputs)?;
+    add_surroundings(app, &mut sources, &mut inputs)?;
     let mut given = Vec::new();
     for flag in &flags.0 {
         match flag {
-            VariableFlag::File(_) => project::add_flags(app, &VariableFlags(vec![flag.clone()]), &mut sources, &mut inputs)?,
+            VariableFlag::File(_) => add_flags(app, &VariableFlags(vec![flag.clone()]), &mut sources, &mut inputs)?,
             VariableFlag::Value(name, value) => match saved.plan.variables.get(name) {
                 Some(variable) if variable.sensitive || variable.ephemeral => {
                     inputs.text(name.clone(), value.clone(), VariableOrigin::CommandLine)
@@ -195,7 +196,7 @@ pub(crate) fn load(app: &mut App, saved: &SavedPlan, flags: &VariableFlags) -> R
     if changed.has_errors() {
         return Err(changed.into());
     }
-    let how = Loading { ask: true, now: saved.plan.created, directory: project::HERE };
+    let how = Loading { ask: true, now: saved.plan.created, directory: HERE };
     let project = load_sources(app, sources, configuration_files, inputs, how)?;
     // Who gives what it has anyway changes nothing.
     let is_same = |name: &str, text: &str| {
