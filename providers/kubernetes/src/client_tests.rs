@@ -1,8 +1,10 @@
+use super::lists::EXPIRED;
 use super::*;
 use crate::values::object;
 use karmaform_model::{BoxFuture, Object};
 use serde_json::json;
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
