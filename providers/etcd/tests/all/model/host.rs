@@ -2,45 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use karmaform_model::{Action, Change, Object, Value};
+use karmaform_model::{Object, Value};
 
-use super::guard::{self, Start};
-use super::moving;
-use super::restore;
+use super::process::Process;
 use super::roster::Roster;
 use super::shared::Shared;
-use super::things;
-use super::trust::Trust;
 use super::version::{self, Version};
-
-/// The member's process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Process {
-    /// Not started.
-    Stopped,
-    /// It ended, or could not start.
-    Failed(String),
-    /// It runs.
-    Running {
-        /// What it read when it started.
-        config: String,
-        /// The cluster its data belongs to.
-        cluster: String,
-        /// It takes part: it found its peers since it started.
-        joined: bool,
-        /// Its version.
-        version: Version,
-        /// Whom it trusts.
-        trust: Trust,
-    },
-}
-
-impl Process {
-    /// It runs.
-    pub(crate) fn is_running(&self) -> bool {
-        matches!(self, Self::Running { .. })
-    }
-}
+use super::{moving, restore, things};
 
 /// Whose data it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -190,11 +158,6 @@ impl Host {
         ["server.crt", "server.key"].iter().all(|f| self.file_ending(f).is_some())
     }
 
-    /// What it read when it started is what is written now.
-    pub(crate) fn runs_what_is_written(&self) -> bool {
-        matches!(&self.process, Process::Running { config, .. } if *config == self.written())
-    }
-
     /// A line of its environment file.
     pub(crate) fn setting(&self, name: &str) -> Option<String> {
         let environment = [self.text_ending("/etcd.env")?, self.text_ending("/peers.env").unwrap_or_default()];
@@ -211,13 +174,7 @@ impl Host {
         file.1.get("content").and_then(Value::as_str)
     }
 
-    /// Whom it would trust after a start.
-    fn written_trust(&self) -> Trust {
-        let file = |name: &str| self.file_ending(name).unwrap_or_default();
-        Trust { clients: file("/pki/client-ca.crt"), peers: file("/pki/peer-ca.crt") }
-    }
-
-    fn unit(&self) -> Option<&Object> {
+    pub(super) fn unit(&self) -> Option<&Object> {
         self.things.iter().find(|((ty, _), _)| ty == "ssh_systemd_unit").map(|(_, unit)| unit)
     }
 
@@ -230,12 +187,6 @@ impl Host {
         let is_it = |(ty, path): &(String, String)| ty == "ssh_artifact" && path.ends_with(program);
         let (_, program) = self.things.iter().find(|(key, _)| is_it(key))?;
         version::of_archive(program.get("source")?.as_str()?)
-    }
-
-    fn written(&self) -> String {
-        let unit = self.unit().and_then(|u| u.get("content")?.as_str()).unwrap_or_default();
-        let parts = ["/etcd.env", "/pki/client-ca.crt", "/pki/peer-ca.crt"].map(|f| self.file_ending(f).unwrap_or_default());
-        format!("{unit}\n{}\n{:?}", parts.join("\n"), self.version())
     }
 
     pub(super) fn observe(&self, resource_type: &str, identity: &Object) -> Option<Object> {
@@ -277,219 +228,9 @@ impl Host {
         Some(seen)
     }
 
-    pub(super) fn apply(&mut self, ty: &str, change: &Change, formed: Option<&Roster>) -> (Result<Option<Object>, String>, Vec<String>) {
-        let mut violations = Vec::new();
-        let side = change.after().or(change.before());
-        let Some(identity) = side.and_then(|o| things::identity(ty, o)) else {
-            return (Err(format!("a {ty} without an identity")), violations);
-        };
-        let key = (ty.to_owned(), identity);
-        let Some(after) = change.after() else {
-            self.remove(&key);
-            return (Ok(None), violations);
-        };
-        if matches!(change.action(), Action::DestroyThenCreate | Action::CreateThenDestroy)
-            && let Some(old) = change.before().and_then(|b| things::identity(ty, b))
-        {
-            self.remove(&(ty.to_owned(), old));
-        }
-        // Of a command that is another one by now nothing is left.
-        if ty == "ssh_command"
-            && let Some(old) = change.before().and_then(|b| things::identity(ty, b)).filter(|old| *old != key.1)
-        {
-            self.things.remove(&(ty.to_owned(), old));
-        }
-        let mut object = after.clone();
-        things::compute(ty, &mut object);
-        if let Some(version) = version::to_save_for(ty, after) {
-            let saved = self.save(version, formed.and_then(|f| f.version));
-            if let Err(why) = saved {
-                return (Err(why), violations);
-            }
-        }
-        let mut starts = false;
-        if let Some(asked) = restore::asked(ty, after) {
-            match self.restore(&asked) {
-                Ok(is_switched) => starts = is_switched && self.unit().is_some(),
-                Err(why) => return (Err(why), violations),
-            }
-        }
-        if ty == "ssh_directory"
-            && let Err(why) = moving::carry(self, change)
-        {
-            return (Err(why), violations);
-        }
-        let before = self.things.insert(key, object.clone());
-        if starts {
-            self.formation = None;
-            self.start(formed, &mut violations);
-        }
-        if ty == "ssh_file"
-            && let Some(name) = self.setting("ETCD_NAME")
-        {
-            self.member = name;
-        }
-        if ty == "ssh_systemd_unit" {
-            let same = |name: &str| before.as_ref().is_some_and(|b| b.get(name) == object.get(name));
-            if !(self.process.is_running() && same("content") && same("restart_triggers")) {
-                let given = after.get("start_environment").and_then(Value::as_entries);
-                let text = |(n, v): (&String, &Value)| Some((n.clone(), v.as_str()?.to_owned()));
-                self.formation = given.map(|entries| entries.iter().filter_map(text).collect());
-                self.start(formed, &mut violations);
-            }
-        }
-        (Ok(Some(object)), violations)
-    }
-
-    fn remove(&mut self, key: &(String, String)) {
-        let Some(old) = self.things.remove(key) else { return };
-        let undo = old.get("undo").and_then(Value::as_str).unwrap_or_default();
-        match key.0.as_str() {
-            "ssh_systemd_unit" => self.process = Process::Stopped,
-            "ssh_command" if undo.contains(".snapshots/version") => self.saved = None,
-            "ssh_command" if undo.contains(".restore/ended") => {
-                let ended = &self.ended;
-                self.before.retain(|(token, _)| !ended.contains(token));
-            }
-            "ssh_command" if undo.contains("rm -f ") => {
-                self.marker = false;
-                self.formation = None;
-                if undo.contains(".replaced-*") {
-                    self.set_aside.clear();
-                    self.before.clear();
-                }
-                if undo.contains("mv ") {
-                    self.kept = self.data.take();
-                }
-                if self.data_at.as_ref().is_some_and(|at| undo.contains(&format!("{at}/member "))) {
-                    (self.data, self.hollow_at) = (None, None);
-                }
-            }
-            "ssh_directory" if key.1.ends_with(".restore") => {
-                let is_purged = old.get("purge").and_then(Value::as_bool) == Some(true);
-                assert!(is_purged || self.prepared.is_none(), "it is not empty, and stays");
-                (self.prepared, self.switched) = (None, None);
-                self.ended.clear();
-            }
-            "ssh_directory"
-                if old.get("purge").and_then(Value::as_bool) == Some(true) && self.data_at.as_ref().is_none_or(|at| *at == key.1) =>
-            {
-                (self.data, self.hollow_at) = (None, None);
-                self.moved.clear();
-            }
-            _ => {}
-        }
-    }
-
-    /// Starts the unit by what is on the host now, as systemd, the guard and etcd would.
-    pub(crate) fn start(&mut self, formed: Option<&Roster>, violations: &mut Vec<String>) {
-        self.process = match self.try_start(formed, violations) {
-            Ok(process) => process,
-            Err(why) => Process::Failed(why),
-        };
-    }
-
-    fn try_start(&mut self, formed: Option<&Roster>, violations: &mut Vec<String>) -> Result<Process, String> {
-        let unit = self.unit().and_then(|u| u.get("content")?.as_str()).ok_or("no unit")?.to_owned();
-        if unit.contains("BROKEN") {
-            return Err("the unit is broken".to_owned());
-        }
-        let guard = self.file_ending("/guard").ok_or("no guard")?;
-        let program = unit.lines().find_map(|l| l.strip_prefix("ExecStart=")).ok_or("no program in the unit")?;
-        if !self.things.contains_key(&("ssh_artifact".to_owned(), program.to_owned())) {
-            return Err("the program is missing".to_owned());
-        }
-        let setting = |name: &str| self.setting(name).ok_or(format!("the environment does not say {name}"));
-        for file in ["CERT", "KEY", "TRUSTED_CA", "PEER_CERT", "PEER_KEY", "PEER_TRUSTED_CA"] {
-            let path = setting(&format!("ETCD_{file}_FILE"))?;
-            if !self.things.contains_key(&("ssh_file".to_owned(), path.clone())) {
-                return Err(format!("{path} is missing"));
-            }
-        }
-        if setting("ETCD_INITIAL_CLUSTER_STATE")? != "existing" {
-            violations.push(format!("{} has the state \"new\" in its lasting environment", self.member));
-        }
-        let given = self.formation.as_ref().and_then(|f| f.get("ETCD_INITIAL_CLUSTER")).cloned();
-        let list = given.map_or_else(|| setting("ETCD_INITIAL_CLUSTER"), Ok)?;
-        let urls: BTreeSet<String> = list.split(',').filter_map(|e| e.split_once('=')).map(|(_, url)| url.to_owned()).collect();
-        let wanted_cluster = format!("{} {list}", setting("ETCD_INITIAL_CLUSTER_TOKEN")?);
-        let directory = setting("ETCD_DATA_DIR")?;
-        let start = guard::decide(self, &guard, &wanted_cluster)?;
-        if matches!(start, Start::FromData) != self.has_data_at(&directory) {
-            violations.push(format!("{} starts in {directory}, and its guard looked elsewhere", self.member));
-        }
-        if !unit.contains(&format!("ReadWritePaths={directory}\n")) {
-            return Err("the unit may not write there".to_owned());
-        }
-        self.data_at = Some(directory);
-        let cluster = match start {
-            Start::FromData => self.data.as_ref().map(|d| d.cluster.clone()).unwrap_or_default(),
-            Start::Forms(cluster) => {
-                violations.extend(guard::danger(self, &cluster, formed));
-                self.known_members = urls;
-                self.had_data_of.insert(cluster.clone());
-                self.data = Some(Data { cluster: cluster.clone(), incarnation: 0, restored: None });
-                cluster
-            }
-            Start::Joins => {
-                let formed = formed.ok_or("no peer answers")?;
-                if urls != formed.members.keys().cloned().collect() {
-                    return Err("member count is unequal".to_owned());
-                }
-                let known = self.url().and_then(|url| formed.members.get(&url)).ok_or("not in the list")?;
-                if known.name.is_some() {
-                    violations.push(format!("{} starts empty as a member that had data: it panics", self.member));
-                }
-                if self.hollow_at.is_some() {
-                    violations.push(format!("{} starts on what is left of its data", self.member));
-                }
-                self.had_data_of.insert(formed.id.clone());
-                self.data = Some(Data { cluster: formed.id.clone(), incarnation: known.incarnation, restored: None });
-                self.log_of = None;
-                formed.id.clone()
-            }
-        };
-        if formed.is_some_and(|f| f.id == cluster) && self.known_to(formed).is_none() {
-            return Ok(Process::Stopped); // it learns that it was removed, and ends with success
-        }
-        let version = self.version().ok_or("the program has no version")?;
-        let lowest = formed.filter(|f| f.id == cluster).and_then(|f| f.version);
-        if let Some(why) = lowest.and_then(|lowest| version::refuses(lowest, version)) {
-            violations.push(format!("{} ends at once: {why}", self.member));
-            return Err(why);
-        }
-        if version.0 > 6 && self.log_of.is_some_and(|log| log < 6) {
-            violations.push(format!("{} ends at once: 3.5 has written to its log", self.member));
-            return Err("unmarshal should never fail".to_owned());
-        }
-        Ok(Process::Running { config: self.written(), cluster, joined: false, version, trust: self.written_trust() })
-    }
-
     /// Its data is there.
     pub(crate) fn has_data_at(&self, path: &str) -> bool {
         self.data.is_some() && self.data_at.as_deref() == Some(path)
-    }
-
-    /// What the command that saves does before a version.
-    fn save(&mut self, version: Version, cluster: Option<u32>) -> Result<(), String> {
-        let (was, from) = self.saved.map_or((None, None), |(was, from)| (Some(was), from));
-        if was == Some(version) {
-            return Ok(());
-        }
-        // Only as long as not all have it.
-        let is_taken_back = from == Some(version) && was.is_some_and(|was| was.0 != version.0 && cluster < Some(was.0));
-        if is_taken_back || self.data.is_none() || (was.is_none() && self.version() == Some(version)) {
-            self.saved = Some((version, None));
-            return Ok(());
-        }
-        if !matches!(self.process, Process::Running { joined: true, .. }) {
-            return Ok(());
-        }
-        if self.has_no_room {
-            return Err("there is no room for a snapshot".to_owned());
-        }
-        self.saved = Some((version, self.version()));
-        Ok(())
     }
 
     /// What of a cluster is on it.

@@ -8,10 +8,12 @@
 
 #![allow(dead_code, reason = "each test uses a part of the model")]
 
+mod changes;
 mod guard;
 mod host;
 pub(crate) mod moving;
 mod operations;
+mod process;
 mod restore;
 pub(crate) mod roster;
 pub(crate) mod shared;
@@ -23,8 +25,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_model::{Change, Object, Value};
 
-pub(crate) use host::{Host, Process};
+pub(crate) use host::Host;
 pub(crate) use operations::Answer;
+pub(crate) use process::Process;
 use roster::Known;
 pub(crate) use roster::Roster;
 pub(crate) use things::file_sum;

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use karmaform_model::{Change, Object, Value};
 
-use super::host::{Host, Process};
+use super::host::Host;
+use super::process::Process;
 use super::things;
 
 /// Where data is that has left a place and has not arrived anywhere.

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use karmaform_model::{Object, Value};
 
-use super::host::{Data, Host, Process};
+use super::host::{Data, Host};
+use super::process::Process;
 
 /// A step of a restoration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
