@@ -1,10 +1,13 @@
 //! Members that come, go and are replaced: every size to every other, stopped at every step, with crashes, wiped disks and removals by hand. Quorum is
 //! never given up, nobody starts as something that the cluster does not know, and planning again always gets there.
 
+use std::ops::RangeInclusive;
+
 use karmaform_etcd::EtcdCluster;
 use karmaform_model::{ChildStep, Composite as _, Object, Type, Value};
 
 use crate::lab::{Lab, check_some as check, formed, names, refused, subsets};
+use crate::model::World;
 use crate::steps::{arguments, with_setting};
 
 /// The arguments of a cluster of these members of `a` to `g`.
@@ -71,28 +74,31 @@ fn minorities(members: usize) -> impl Iterator<Item = Vec<String>> {
     subsets(members).into_iter().filter(move |s| members - s.len() > members / 2)
 }
 
+/// Each cluster of these sizes in which something happened to each minority: how many members it has, to which of them it happened, and itself.
+fn harmed(sizes: RangeInclusive<usize>, happens: fn(&mut World, &str)) -> impl Iterator<Item = (usize, Vec<String>, Lab)> {
+    let each = |members: usize| minorities(members).map(move |subset| (members, subset));
+    sizes.flat_map(each).map(move |(members, subset)| {
+        let mut lab = formed(members);
+        subset.iter().for_each(|member| happens(&mut lab.world, member));
+        (members, subset, lab)
+    })
+}
+
 #[test]
 fn wiped_members_are_replaced() {
-    for members in 3..=5 {
-        for subset in minorities(members) {
-            let mut lab = formed(members);
-            subset.iter().for_each(|m| lab.world.wipe(m));
-            check(&lab, Some(&arguments(members)), &format!("{} of {members} wiped", subset.join("")));
-            // At another size, and with others that are only stopped.
-            check(&lab, Some(&arguments(members + 1)), &format!("{} of {members} wiped, one more", subset.join("")));
-        }
+    for (members, subset, lab) in harmed(3..=5, World::wipe) {
+        let wiped = subset.join("");
+        check(&lab, Some(&arguments(members)), &format!("{wiped} of {members} wiped"));
+        // At another size, and with others that are only stopped.
+        check(&lab, Some(&arguments(members + 1)), &format!("{wiped} of {members} wiped, one more"));
     }
 }
 
 /// Something is left in the directory, and the member can't start with that: it is as lost as one of which nothing is.
 #[test]
 fn members_that_lost_a_part_of_their_data_are_replaced() {
-    for members in 3..=4 {
-        for subset in minorities(members) {
-            let mut lab = formed(members);
-            subset.iter().for_each(|m| lab.world.wipe_in_part(m));
-            check(&lab, Some(&arguments(members)), &format!("{} of {members} wiped in part", subset.join("")));
-        }
+    for (members, subset, lab) in harmed(3..=4, World::wipe_in_part) {
+        check(&lab, Some(&arguments(members)), &format!("{} of {members} wiped in part", subset.join("")));
     }
     let mut lab = formed(3);
     lab.world.wipe_in_part("b");
@@ -112,14 +118,10 @@ fn members_that_lost_a_part_of_their_data_are_replaced() {
 
 #[test]
 fn dead_members_leave_before_others_join() {
-    for members in 3..=5 {
-        for subset in minorities(members) {
-            let mut lab = formed(members);
-            subset.iter().for_each(|m| lab.world.crash(m));
-            let left: String = names(members).into_iter().filter(|n| !subset.contains(n)).collect();
-            check(&lab, Some(&of(&left)), &format!("{} of {members} crashed and are not wanted", subset.join("")));
-            check(&lab, Some(&of(&format!("{left}g"))), &format!("{} of {members} crashed, g instead", subset.join("")));
-        }
+    for (members, subset, lab) in harmed(3..=5, World::crash) {
+        let (crashed, left) = (subset.join(""), names(members).into_iter().filter(|n| !subset.contains(n)).collect::<String>());
+        check(&lab, Some(&of(&left)), &format!("{crashed} of {members} crashed and are not wanted"));
+        check(&lab, Some(&of(&format!("{left}g"))), &format!("{crashed} of {members} crashed, g instead"));
     }
 }
 
