@@ -2,6 +2,7 @@
 
 mod balancer;
 mod children;
+mod clocks;
 mod entries;
 mod family;
 mod ports;
@@ -28,8 +29,6 @@ pub(crate) use roll::{away, hosts_away, roll, written_until_gone};
 
 /// The most hosts. More API servers than this make an etcd no faster.
 const MOST: usize = 9;
-/// The largest clock error of a host, in seconds. Certificates are valid from the second they are made, and leases run by the clock.
-const CLOCK_LIMIT: f64 = 60.0;
 /// The oldest systemd that knows the whole sandbox of the units (`ProtectKernelLogs`). Source: NEWS of systemd, 244.
 const OLDEST_SYSTEMD: i64 = 244;
 /// What Karmada's and Kubernetes' programs are built for.
@@ -264,19 +263,6 @@ fn hosts(reader: &mut Reader<'_, '_>) -> BTreeMap<String, Host> {
 /// What a host must be like.
 fn check(reader: &mut Reader<'_, '_>, name: &str, host: &Value) {
     let mut refuse = |summary: &str, detail: String, hint: &str| reader.found.push(Diagnostic::error(summary, detail).with_hint(hint));
-    let offset = host.get("clock_offset").and_then(Value::as_number).and_then(|n| n.to_string().parse::<f64>().ok());
-    if let Some(offset) = offset.filter(|o| o.abs() > CLOCK_LIMIT) {
-        let detail = format!(
-            "The clock of the host \"{name}\" is {:.0} s off; at most {CLOCK_LIMIT:.0} s are allowed. New certificates would not be valid yet or \
-             end early, and leases would run out at the wrong time.",
-            offset.abs()
-        );
-        refuse(
-            "A host's clock is wrong",
-            detail,
-            "Set up time synchronisation on that host (`chrony` or `systemd-timesyncd`), then plan again.",
-        );
-    }
     // The fact is there, and says that there is none.
     let says_so = host.get("os").is_some_and(|v| !v.is_unknown() && !v.is_null());
     match host.get("systemd_version") {

@@ -210,6 +210,39 @@ fn programs_of_before_go_when_nothing_runs_them() {
 }
 
 #[test]
+fn clocks_that_are_off_are_in_the_way_of_certificates_alone() {
+    let (good, late) = (plain(), on(&["a", "b", "c"], &json!({ "hosts": { "b": { "clock_offset": -95 } } })));
+    let object =
+        |serial: &str, certificate: Value| Object::from([("serial".to_owned(), serial.into()), ("certificate".to_owned(), certificate)]);
+    let changes = |name: &str, change: Change| BTreeMap::from([(name.to_owned(), (change, true))]);
+    let admin = |certificate: Value| {
+        let (before, after) = (object("1", "old".into()), object("2", certificate));
+        changes("certificate[\"admin\"]", Change::Update { before, after })
+    };
+    let unit = || changes("host[\"b\"]/unit[\"scheduler\"]", Change::Update { before: Object::new(), after: object("1", "new".into()) });
+    let summaries = |before: Option<&Object>, changes: &BTreeMap<String, (Change, bool)>| match choreograph(before, &late, changes) {
+        Ok(_) => Vec::new(),
+        Err(found) => found.iter().map(|d| (d.summary.clone(), d.detail.clone())).collect(),
+    };
+    let detail = "The clock of the host \"b\" is 95 s off; at most 60 s are allowed where certificates are made. \
+                  They would not be valid there yet, or end early.";
+    let refused = vec![("A host's clock is wrong".to_owned(), detail.to_owned())];
+    assert_eq!(summaries(None, &BTreeMap::new()), refused, "it is only being made");
+    assert_eq!(summaries(Some(&good), &admin(later())), refused, "one is renewed");
+    let first = changes("ca", Change::Create { after: object("1", later()) });
+    assert_eq!(summaries(Some(&good), &first), refused, "one is made");
+    // What needs none goes on, and so do repairs.
+    let gone = changes("certificate[\"admin\"]", Change::Delete { before: object("1", "old".into()) });
+    for changes in [unit(), admin("old".into()), gone, BTreeMap::new()] {
+        let made = choreograph(Some(&good), &late, &changes).unwrap();
+        let line = "clocks of hosts are off, b by 95 s: plans that make certificates are refused until they are right";
+        assert!(made.impact.iter().any(|l| l == line), "{:?}", made.impact);
+        let made = choreograph(Some(&good), &good, &changes).unwrap();
+        assert!(!made.impact.iter().any(|l| l.contains("clocks")), "{:?}", made.impact);
+    }
+}
+
+#[test]
 fn ports_that_are_taken_are_told_before_anything_is_done() {
     let taken = on(&["a", "b"], &json!({ "hosts": { "b": { "listening_ports": [22, 8443] } } }));
     let refused = choreograph(None, &taken, &BTreeMap::new()).unwrap_err();

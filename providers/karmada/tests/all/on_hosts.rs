@@ -325,7 +325,6 @@ fn what_can_not_be_is_refused() {
     check(&json!({ "ports": { "api": 6443 } }), "there are apiserver");
     check(&json!({ "hosts": { "a": { "connection": { "provider": "kubernetes" } } } }), "which is no host");
     check(&json!({ "hosts": { "b": { "connection": { "id": "10.0.0.11:22" } } } }), "same host");
-    check(&json!({ "hosts": { "a": { "clock_offset": 99 } } }), "99 s off");
     check(&json!({ "hosts": { "a": { "systemd_version": 239 } } }), "has systemd 239");
     check(&json!({ "hosts": { "a": { "architecture": "arm" } } }), "of the architecture arm");
     check(&json!({ "addresses": { "x": "10.0.0.1" } }), "`hosts` has none");

@@ -1,10 +1,11 @@
-//! What is looked at before components come to a host: whether its disk has room for their programs, and what they would suffer from there.
+//! What is looked at on hosts before a plan is made: clocks, and before components come there whether the disk has room for their programs, and what they
+//! would suffer from.
 
 use std::collections::BTreeMap;
 
 use karmaform_model::{Action, ChildStep, Diagnostic, Diagnostics, Key, Scene, concerns, firewalls, free_bytes};
 
-use super::{Host, Hosts, balancer, homes, programs, unit_at};
+use super::{Host, Hosts, balancer, clocks, homes, programs, unit_at};
 use crate::plane::arguments::Arguments;
 use crate::versions::Component;
 
@@ -15,7 +16,7 @@ const PROGRAM: i64 = 64 << 20;
 const REACHED: [Component; 5] =
     [Component::ApiServer, Component::AggregatedApiServer, Component::Webhook, Component::Search, Component::MetricsAdapter];
 
-/// Hosts without room for the programs that are to come.
+/// Hosts without room for the programs that are to come, and those whose clocks would not take certificates that are made now.
 pub(crate) fn check(scene: &Scene<'_>, plane: &Arguments, hosts: &Hosts) -> Diagnostics {
     let mut coming: BTreeMap<&str, i64> = BTreeMap::new();
     for (path, _) in scene.children.iter().filter(|(_, c)| c.change.action() == Action::Create) {
@@ -26,7 +27,7 @@ pub(crate) fn check(scene: &Scene<'_>, plane: &Arguments, hosts: &Hosts) -> Diag
         }
     }
     let root = programs::root(plane);
-    let mut found = Diagnostics::new();
+    let mut found: Diagnostics = clocks::check(scene, hosts).into_iter().collect();
     for (name, count) in coming {
         let Some(free) = hosts.all.get(name).and_then(|host| free_bytes(&host.facts, &root)) else { continue };
         let needed = count * PROGRAM;
@@ -44,7 +45,7 @@ pub(crate) fn check(scene: &Scene<'_>, plane: &Arguments, hosts: &Hosts) -> Diag
     found
 }
 
-/// What there is to know of hosts that get something that runs.
+/// Clocks that are off, and what there is to know of hosts that get something that runs.
 pub(crate) fn impact(scene: &Scene<'_>, plane: &Arguments, hosts: &Hosts) -> Vec<String> {
     let gets = |name: &str| {
         let is_new = |(path, c): (&Vec<ChildStep>, &karmaform_model::ChildChange<'_>)| {
@@ -54,7 +55,8 @@ pub(crate) fn impact(scene: &Scene<'_>, plane: &Arguments, hosts: &Hosts) -> Vec
     };
     let new: Vec<(&String, &Host)> = hosts.all.iter().filter(|(name, _)| gets(name)).collect();
     let facts = || new.iter().map(|(name, host)| (name.as_str(), &host.facts));
-    let mut lines = concerns(facts());
+    let mut lines: Vec<String> = clocks::line(hosts).into_iter().collect();
+    lines.extend(concerns(facts()));
     lines.extend(firewalls(facts()).map(|guarded| let_through(plane, hosts, &guarded)));
     lines
 }
