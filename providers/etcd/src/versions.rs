@@ -1,6 +1,7 @@
 //! What is known of etcd's versions: which ones are served, and which settings each minor version knows.
 
 mod settings;
+mod values;
 
 use karmaform_model::{Object, Value, nearest};
 
@@ -110,8 +111,27 @@ pub(crate) fn refuses(name: &str, minor: u32) -> Option<(String, Option<String>)
 
 /// Why a minor version that knows this setting does not take this value of it: a sentence, and what to do. `None`: nothing is against it.
 pub(crate) fn refuses_value(name: &str, value: &str, minor: u32) -> Option<(String, Option<String>)> {
+    if let Some(why) = values::refused(name, value, minor) {
+        return Some((why, None));
+    }
     let mut gates = value.split(',').filter(|gate| name == GATES && !gate.is_empty());
     gates.find_map(|gate| refuses_gate(gate, minor))
+}
+
+/// Whether these turn a feature on or off; the last word counts. `None`: they don't say.
+pub(crate) fn turns(gates: &str, feature: &str) -> Option<bool> {
+    let mut told = gates.split(',').filter_map(|gate| gate.split_once('='));
+    told.rfind(|(name, _)| name.trim() == feature).map(|(_, on)| is_true(on))
+}
+
+/// As etcd reads it.
+pub(crate) fn is_true(text: &str) -> bool {
+    ["1", "t", "T", "TRUE", "true", "True"].contains(&text.trim())
+}
+
+/// The name by which a feature is turned on or off with all others that are as far as it is; 3.6 and 3.7 have them so (tried).
+pub(crate) fn all_with(feature: &str) -> &'static str {
+    if feature == "TxnModeWriteWithSharedBuffer" { "AllBeta" } else { "AllAlpha" }
 }
 
 /// The same of one feature, as `Name=true`.
@@ -234,9 +254,16 @@ mod tests {
             let got = got.map_or_else(String::new, |(why, hint)| format!("{why} {}", hint.unwrap_or_default()));
             assert!(got.trim().ends_with(expected) && got.is_empty() == expected.is_empty(), "{value} 3.{minor}: {got}");
         }
-        assert_eq!(refuses_value("log-level", "Colour=true", 6), None);
+        assert_eq!(refuses_value("cors", "Colour=true", 6), None);
         assert_eq!(gate_of("experimental-initial-corrupt-check"), Some("InitialCorruptCheck"));
         assert_eq!(gate_of("experimental-compaction-batch-limit"), None);
+    }
+
+    #[test]
+    fn features_are_turned_on_and_off() {
+        for (gates, expected) in [("A=true", Some(true)), (" A = F", Some(false)), ("A=true,A=false", Some(false)), ("AB=true,A", None)] {
+            assert_eq!(turns(gates, "A"), expected, "{gates}");
+        }
     }
 
     #[test]

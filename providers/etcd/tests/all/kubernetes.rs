@@ -197,7 +197,7 @@ fn a_lost_note_does_not_let_members_form_another_cluster() {
 fn a_setting_that_etcd_does_not_take_is_taken_back() {
     for members in 1..=4 {
         let good = arguments(members, CLASS);
-        let broken = with_setting(good.clone(), "snapshot-count", "broken");
+        let broken = with_setting(good.clone(), "max-snapshots", "broken");
         for evicted in std::iter::once(Vec::new()).chain(subsets(members)) {
             let mut lab = formed(members, CLASS);
             let plan = lab.plan(Some(&broken)).unwrap();

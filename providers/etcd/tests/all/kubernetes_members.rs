@@ -185,7 +185,7 @@ fn new_members_may_be_on_more_nodes() {
 
 #[test]
 fn a_setting_that_etcd_does_not_take_harms_nobody() {
-    let broken = with_setting(arguments(4, CLASS), "snapshot-count", "broken");
+    let broken = with_setting(arguments(4, CLASS), "max-snapshots", "broken");
     let mut lab = formed(3, CLASS);
     let plan = lab.plan(Some(&broken)).unwrap();
     lab.run(&plan, steps::Policy::UnitsFirst, &Stop::Never);

@@ -180,7 +180,7 @@ impl World {
     fn try_start(&mut self, member: &str) -> Result<Data, String> {
         let pod = &self.pods[member];
         let flag = |name: &str| pod.flag(name).map(str::to_owned).ok_or(format!("no flag {name}"));
-        if flag("snapshot-count").is_ok_and(|v| v == "broken") {
+        if flag("max-snapshots").is_ok_and(|v| v == "broken") {
             return Err("invalid value".to_owned());
         }
         if !self.has_certificates(member) {
