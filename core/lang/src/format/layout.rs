@@ -7,11 +7,14 @@ use super::lines::Line;
 
 /// Two spaces for each line above that left a bracket open. However many brackets one line opens, it is one step; the line that closes
 /// them stands below the one that opened them.
+///
+/// As in Terraform, what a heredoc leaves open on the line it begins on is not counted, but what is closed on its later lines is. So an
+/// interpolation of several lines ends levels that it did not begin, and what follows stands further to the left.
 pub(super) fn indent(lines: &mut [Line]) {
     // How many brackets each of those lines left open.
     let mut open: Vec<i32> = Vec::new();
     for line in lines.iter_mut() {
-        let mut net = line.tokens().map(Token::brackets).sum::<i32>();
+        let mut net = line.tokens().take_while(|t| t.kind != Kind::HeredocOpen).map(Token::brackets).sum::<i32>();
         let mut level = open.len();
         if net > 0 {
             open.push(net);
@@ -26,9 +29,6 @@ pub(super) fn indent(lines: &mut [Line]) {
                 open.pop();
             }
             level = open.len();
-        }
-        if line.in_heredoc {
-            continue;
         }
         if let Some(first) = line.lead.first_mut() {
             first.spaces = if first.kind == Kind::Newline { 0 } else { 2 * level };
@@ -59,7 +59,7 @@ pub(super) fn align(lines: &mut [Line]) {
     }
 }
 
-/// Columns as seen.
+/// Columns as Terraform counts them: what breaks a line within a heredoc is one, too.
 fn width(tokens: &[Token]) -> usize {
-    tokens.iter().map(|t| t.spaces + t.text.trim_end_matches('\n').graphemes(true).count()).sum()
+    tokens.iter().map(|t| t.spaces + t.text.graphemes(true).count()).sum()
 }

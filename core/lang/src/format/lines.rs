@@ -2,7 +2,7 @@
 
 use super::lexer::{Kind, Token};
 
-/// A line with its line break.
+/// A line with its line break. Within a heredoc it is what ends with a line break of an interpolation; those of the text end no line.
 pub(super) struct Line {
     /// All of it, but for what stands in the other two.
     pub(super) lead: Vec<Token>,
@@ -10,8 +10,6 @@ pub(super) struct Line {
     pub(super) assign: Vec<Token>,
     /// A comment behind other things, and the line break behind that.
     pub(super) comment: Vec<Token>,
-    /// It begins inside of a heredoc, where spaces are content.
-    pub(super) in_heredoc: bool,
 }
 
 impl Line {
@@ -25,37 +23,20 @@ impl Line {
 pub(super) fn split(tokens: Vec<Token>) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut current = Vec::new();
-    // Heredocs that are open where the line begins; a heredoc may stand in an interpolation of another.
-    let mut heredocs = 0usize;
-    let mut finish = |tokens: Vec<Token>| {
-        let begins_inside = heredocs > 0;
-        for token in &tokens {
-            match token.kind {
-                Kind::HeredocOpen => heredocs += 1,
-                Kind::HeredocClose => heredocs = heredocs.saturating_sub(1),
-                _ => {}
-            }
-        }
-        lines.push(cells(tokens, begins_inside));
-    };
     for token in tokens {
-        // A heredoc with all its lines is part of the line it begins on.
         let end = token.kind == Kind::Newline;
         current.push(token);
         if end {
-            finish(std::mem::take(&mut current));
+            lines.push(cells(std::mem::take(&mut current)));
         }
     }
     if !current.is_empty() {
-        finish(current);
+        lines.push(cells(current));
     }
     lines
 }
 
-fn cells(mut lead: Vec<Token>, in_heredoc: bool) -> Line {
-    if in_heredoc {
-        return Line { lead, assign: Vec::new(), comment: Vec::new(), in_heredoc };
-    }
+fn cells(mut lead: Vec<Token>) -> Line {
     let broken = usize::from(lead.last().is_some_and(|t| t.kind == Kind::Newline));
     let last = lead.len() - broken;
     // As in Terraform: at the end of a text without a line break one between `/*` and `*/` is among them.
@@ -66,5 +47,5 @@ fn cells(mut lead: Vec<Token>, in_heredoc: bool) -> Line {
         Some(place) if place > 0 && lead[place..].iter().map(Token::brackets).sum::<i32>() == 0 => lead.split_off(place),
         _ => Vec::new(),
     };
-    Line { lead, assign, comment, in_heredoc }
+    Line { lead, assign, comment }
 }

@@ -44,20 +44,16 @@ fn holds(text: &str) {
 fn mangle(tokens: &[Token], seed: u32) -> String {
     let mut random = seed;
     let mut out = String::new();
-    let mut heredocs = 0;
     for token in tokens {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let fixed = matches!(token.kind, Kind::Literal | Kind::HeredocText | Kind::HeredocClose | Kind::QuoteClose);
         let template_start = token.kind == Kind::TemplateOpen;
-        // Within a heredoc the spaces at the start of a line are left alone, so they must stay here too.
-        if heredocs > 0 || fixed || template_start {
+        if fixed || template_start {
             out.push_str(&" ".repeat(token.spaces));
         } else {
             let least = usize::from(token.spaces > 0);
             out.push_str(&" ".repeat(least * (1 + (random >> 24) as usize % 3)));
         }
-        heredocs += usize::from(token.kind == Kind::HeredocOpen);
-        heredocs -= usize::from(token.kind == Kind::HeredocClose);
         out.push_str(&token.text);
     }
     out
@@ -142,15 +138,40 @@ fn neighbours_are_aligned() {
 }
 
 #[test]
-fn heredocs_and_comments_are_left_alone() {
+fn texts_of_heredocs_and_comments_are_left_alone() {
     check("o = <<-EOT\n    hello ${ a+b }\n  ${a}\n  $${ x }\n     EOT\n", "o = <<-EOT\n    hello ${a + b}\n  ${a}\n  $${ x }\n     EOT\n");
     check("b {\np = f(<<EOT\n  x  \n# y\nEOT\n)\n}\n", "b {\n  p = f(<<EOT\n  x  \n# y\nEOT\n  )\n}\n");
     check("  /* multi\n     line */\na = 1 /* x */ + 2\n", "/* multi\n     line */\na = 1 /* x */ + 2\n");
     check("/*///// b=[ 1 ]; */\na=1/*//*/\n", "/*///// b=[ 1 ]; */\na = 1 /*//*/\n");
     check("/*/ b=[ 1 ]; */ a=1\n", "/*/ b=[ 1 ]; */ a = 1\n");
-    check("a = <<E\n${ {\n x = 1\n} }\nE\n", "a = <<E\n${ {\n x = 1\n} }\nE\n");
     check("a = <<E\nE", "a = <<E\nE");
     check("a = 1 << 2\n", "a = 1 < < 2\n");
+}
+
+#[test]
+fn lines_of_interpolations_in_heredocs_are_laid_out_as_in_terraform() {
+    check("a = <<E\n${ {\n x = 1\n} }\nE\n", "a = <<E\n${ {\nx = 1\n} }\nE\n");
+    check(
+        "b {\na = <<E\n  x ${f(\n1,\n2\n)} y\n z\nE\nc = 1\n}\nd {\ne=1\n}\n",
+        "b {\n  a = <<E\n  x ${f(\n  1,\n  2\n)} y\n z\nE\nc = 1\n}\nd {\n  e = 1\n}\n",
+    );
+    check(
+        "b {\na = <<E\n  x ${ {\na=1\n    bbb=2 # c\n   c = [\n1]\n} } y\nE\nd = 1\nee = 1\n}\n",
+        "b {\n  a = <<E\n  x ${ {\n  a   = 1\n  bbb = 2 # c\n  c = [\n  1]\n} } y\nE\nd  = 1\nee = 1\n}\n",
+    );
+    check(
+        "b {\na = [<<E\n%{ if x ~}\n y\n%{ endif ~}\n${f(\n [1,\n2])}\nE\n,\n2\n]\nc {\nd=1\n}\n}\n",
+        "b {\n  a = [<<E\n%{if x~}\n y\n%{endif~}\n${f(\n    [1,\n2])}\nE\n,\n2\n]\nc {\n  d = 1\n}\n}\n",
+    );
+}
+
+/// What ends a line of the text counts as a column of the line that the interpolations around make of it.
+#[test]
+fn comments_in_interpolations_of_heredocs_are_aligned() {
+    check(
+        "a = [<<E\n%{ if x\n}yy%{ endif } v\n${{ # c\nb = { # c\n} # c\n}}\nE\n]\n",
+        "a = [<<E\n%{if x\n  }yy%{endif} v\n${ { # c\n    b = {            # c\n    }                # c\n} }\nE\n]\n",
+    );
 }
 
 #[test]
