@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use karmaform_model::{Address, Diagnostic, Diagnostics, FileId, Kind, Mode, Object, Type, Value};
+use karmaform_model::{Address, Diagnostic, Diagnostics, FileId, Mode, Object, Type, Value};
 
 use crate::budget::bounded;
 use crate::config::Config;
@@ -12,7 +12,8 @@ use crate::eval::Errors;
 use crate::modules::Sort;
 use crate::moment::Moment;
 use crate::scope::{Scope, Site};
-use crate::syntax::{self, Expr, ExprKind, Template};
+use crate::shown::shows_a_secret;
+use crate::syntax::{self, Template};
 use crate::{attributes, conditions, ephemeral, statics};
 
 /// Gives the values of instances to an [`Evaluator`].
@@ -101,9 +102,7 @@ impl<'a> Evaluator<'a> {
         conditions::preconditions(self, &output.preconditions, conditions::OUTPUT_PRECONDITION, &scope, &mut errors);
         let value = self.eval(&output.value, &scope, &mut errors);
         let value = bounded(value, &format!("The output \"{name}\""), output.value.span, &mut errors);
-        // Without values, what is of no known type may come to anything, and be null or made of nothing that is secret.
-        let is_sure = !self.config.any_values || is_of_a_variable(&output.value);
-        let is_shown = if is_sure { value.contains_secret() } else { is_surely_secret(&value) };
+        let is_shown = shows_a_secret(self, &output.value, &value, &scope);
         if is_shown && !output.sensitive {
             errors.push(
                 Diagnostic::error(
@@ -151,16 +150,4 @@ impl<'a> Evaluator<'a> {
         let late = std::mem::take(&mut *self.memo.late.borrow_mut());
         late.into_iter().chain(errors.list).collect()
     }
-}
-
-/// A variable or a part of one: if that is secret, it is whatever it comes to.
-fn is_of_a_variable(expr: &Expr) -> bool {
-    let ExprKind::Traversal(root, _) = &expr.bare().kind else { return false };
-    matches!(&root.kind, ExprKind::Name(name) if name == "var")
-}
-
-/// True if it or a part of it is secret, and of a type that says what it will be.
-fn is_surely_secret(value: &Value) -> bool {
-    let is_open = matches!(&value.kind, Kind::Unknown(u) if u.ty == Type::Any);
-    (value.secret && !is_open) || value.parts().any(is_surely_secret)
 }

@@ -40,6 +40,7 @@ mod removed;
 mod render;
 mod scope;
 mod settings;
+mod shown;
 mod source;
 mod special;
 mod statics;
