@@ -73,7 +73,6 @@ pub(super) fn set_up(after: &Object, change: &Change, turn: Turn, limit: u64) ->
         let allowed: Vec<String> = allowed.iter().filter_map(Value::as_str).map(quote).collect();
         script.push_str(&format!("keep_drop_ins {}\n", allowed.join(" ")));
     }
-    script.push_str("reload\n");
     let enabled = boolean(after, "enabled").unwrap_or(true);
     // also after a change of the file: its [Install] section may be another one; where that was cut off, nobody knows how far it came
     let is_other_file = matches!(change, Change::Update { before, .. }
@@ -85,6 +84,7 @@ pub(super) fn set_up(after: &Object, change: &Change, turn: Turn, limit: u64) ->
         (false, true, false) => script.push_str("enable_unit\n"),
         (false, false, _) => script.push_str("disable_unit\n"),
     }
+    script.push_str("reload\n");
     if matches!(turn, Turn::Start | Turn::Restart) {
         script.push_str(&environment(after));
     }

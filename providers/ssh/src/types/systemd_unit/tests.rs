@@ -220,18 +220,19 @@ fn links_of_a_file_that_was_there_before_go() {
     let does = |change: Change| {
         let after = change.after().cloned().unwrap();
         let script = scripts::set_up(&after, &change, turn(&change), 30);
-        let word = |line: &&str| ["enable_unit", "reenable_unit", "disable_unit"].contains(line);
+        let word = |line: &&str| ["enable_unit", "reenable_unit", "disable_unit", "reload"].contains(line);
         script.lines().filter(word).collect::<Vec<_>>().join(" ")
     };
     let update = |before: Object, after: Object| does(Change::Update { before, after });
-    assert_eq!(does(Change::Create { after: with("x", true) }), "enable_unit");
-    assert_eq!(update(with("x", true), with("x", true)), "");
-    assert_eq!(update(with("x", false), with("x", true)), "enable_unit");
-    assert_eq!(update(with("x", true), with("y", true)), "reenable_unit");
+    // systemd reads once, when all is there.
+    assert_eq!(does(Change::Create { after: with("x", true) }), "enable_unit reload");
+    assert_eq!(update(with("x", true), with("x", true)), "reload");
+    assert_eq!(update(with("x", false), with("x", true)), "enable_unit reload");
+    assert_eq!(update(with("x", true), with("y", true)), "reenable_unit reload");
     let mut cut_off = with("x", true);
     cut_off.insert("interrupted".into(), true.into());
-    assert_eq!(update(cut_off, with("x", true)), "reenable_unit");
-    assert_eq!(update(with("x", true), with("y", false)), "disable_unit");
+    assert_eq!(update(cut_off, with("x", true)), "reenable_unit reload");
+    assert_eq!(update(with("x", true), with("y", false)), "disable_unit reload");
 }
 
 #[test]

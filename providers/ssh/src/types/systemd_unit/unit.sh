@@ -41,14 +41,15 @@ is_stopped() {
   case ${_stat##*) } in T*) return 0 ;; *) return 1 ;; esac
 }
 
-enable_unit() { systemctl -q enable -- "$name" >&2 || fail enable; }
+# What is linked is read with the unit itself, in one go: each reading starts a dozen of programs, and takes all that systemd knows anew.
+enable_unit() { systemctl -q --no-reload enable -- "$name" >&2 || fail enable; }
 
 # The links of a file that was there before go: its [Install] section may have been another one. Of a template those of all instances would, and only one came back.
 reenable_unit() {
-  case $name in *@.*) enable_unit ;; *) systemctl -q reenable -- "$name" >&2 || fail enable ;; esac
+  case $name in *@.*) enable_unit ;; *) systemctl -q --no-reload reenable -- "$name" >&2 || fail enable ;; esac
 }
 
-disable_unit() { systemctl -q disable -- "$name" >&2 || fail disable; }
+disable_unit() { systemctl -q --no-reload disable -- "$name" >&2 || fail disable; }
 
 # What is in /run/karmaform is changed under the host's lock: the script of a run that was killed may still be at work, and takes the directory
 # away when it has done its part.
@@ -188,7 +189,7 @@ remove_unit() {
   # While the file is still there: asking systemd about a unit without a file makes it remember one that is not found.
   systemctl reset-failed -- "$name" >/dev/null 2>&1
   if [ -e "$path" ] || [ -h "$path" ]; then
-    systemctl -q disable -- "$name" >/dev/null 2>&1
+    systemctl -q --no-reload disable -- "$name" >/dev/null 2>&1
     rm -f "$path" || fail write "$path"
   fi
   reload
