@@ -403,3 +403,16 @@ fn a_unit_that_is_started_elsewhere_than_its_file_says_is_not_enabled() {
     known.remove("drop_ins");
     assert_eq!(look(&["multi-user.target.wants", "rescue.target.wants"], &known), (Some(true), 0), "nobody said what may change it");
 }
+
+#[test]
+fn what_has_run_for_a_while_is_not_waited_for() {
+    let functions = [include_str!("../../script/prelude.sh"), include_str!("unit.sh")].join("\n");
+    // Where this machine is busy a process may be old when it is looked at.
+    let script = format!(
+        "{functions}\nproperty() {{ echo \"$main\"; }}\n\
+         for try in 1 2 3 4 5; do sleep 30 & main=$!; if is_settled; then kill \"$main\"; else echo young; break; fi; done\n\
+         sleep 0.8\nif is_settled; then echo settled; fi\nkill \"$main\"\nmain=0\nif ! is_settled; then echo none; fi"
+    );
+    let said = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&said.stdout), "young\nsettled\nnone\n");
+}

@@ -121,6 +121,13 @@ job() {
 deaf() { trap '' HUP PIPE; }
 hearing() { trap 'exit 1' HUP PIPE; }
 
+# is_settled: its main process has been there for a while, as that of a unit whose start waits for something. Both times are counted from the boot,
+# in hundredths of a second.
+is_settled() {
+  _pid=$(property MainPID)
+  process "${_pid:-0}" && read -r _up _rest </proc/uptime && [ "$((${_up%.*}${_up#*.} - _began))" -ge 70 ]
+}
+
 # start_unit start|restart WAIT
 start_unit() {
   since=$(date +%s)
@@ -169,7 +176,7 @@ start_unit() {
   case $name in *.service) ;; *) return 0 ;; esac
   case $(property Type) in
     simple | exec | idle)
-      sleep 0.7
+      is_settled || sleep 0.7
       case $(property ActiveState)/$(property SubState) in
         active/*) ;;
         */auto-restart* | failed/* | inactive/*) report died ;;
