@@ -141,7 +141,7 @@ impl Client {
     pub(crate) async fn attempt(&self, mut act: Act) -> Result<Attempt, Diagnostic> {
         let looks = std::mem::take(&mut act.looks);
         // the change has its own subshell, so that an `exit 0` in it does not skip the questions
-        act.body = format!("(\nguard\n{}\n) || exit\n{}", act.body, look::script(&looks));
+        act.body = format!("(\nguard\n{}\n) || exit\nkf_written=1\n{}", act.body, look::script(&looks));
         let (what, secrets) = (format!("{} on {}", act.what, self.place()), act.secrets.clone());
         Ok(Attempt { what, secrets, looks, output: self.change(act).await? })
     }

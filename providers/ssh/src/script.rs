@@ -179,6 +179,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_noted_starts_few_programs() {
+        // Each costs a host about a millisecond, and a first install notes some hundred things.
+        let count =
+            r#"for name in cat chmod mkdir mv rm; do eval "$name() { echo $name >>\"\$at/started\"; command $name \"\$@\"; }"; done"#;
+        let body = format!(
+            "at=$(mktemp -d)\nkf_directory=$at/state kf_owned=$at/state/owned kf_locked=1\n{count}\n\
+             own ssh_file /a\nown ssh_file /b\nown ssh_file /b\nown ssh_file /a note\n\
+             section started\ncommand cat \"$at/started\"\n\
+             section owned\ncommand cat \"$kf_owned\"\nstat -c %a \"$kf_directory\" \"$kf_owned\"\n\
+             section lock\ntimeout() {{ echo waited; }}\nexec 7<\"$at\"\ntake_lock 1 7 && echo taken\ncommand rm -r \"$at\""
+        );
+        let output = run(&Script::new(&body), b"", "");
+        let said = |section: &str| String::from_utf8_lossy(output.section(section).unwrap()).into_owned();
+        assert_eq!(said("started"), "mkdir\ncat\nmv\ncat\nmv\ncat\nmv\n");
+        assert_eq!(said("owned"), "ssh_file\t/b\t\nssh_file\t/a\tnote\n755\n644\n");
+        assert_eq!(said("lock"), "taken\n");
+    }
+
+    #[test]
     fn a_long_script_arrives_whole() {
         let body = format!("x={}\nprintf %s \"${{#x}}\"", quote(&"y".repeat(300_000)));
         assert_eq!(run(&Script::new(&body), b"", "").stdout, b"300000");

@@ -1,7 +1,9 @@
 # sums PATH...: SHA-256 of those that are regular files. One whose sum was noted when it was installed is not read again while it is the same, and one
-# of more than 4 GiB is not read at all: nobody makes such ones here, and it would take longer than a connection waits for a sign of life.
+# of more than 4 GiB is not read at all: nobody makes such ones here, and it would take longer than a connection waits for a sign of life. What was
+# written just now is none of them.
 sums() {
-  _huge=$kf_line$(find "$@" -maxdepth 0 -type f -size +4194304k 2>/dev/null)$kf_line
+  _huge=
+  if [ -z "$kf_written" ]; then _huge=$kf_line$(find "$@" -maxdepth 0 -type f -size +4194304k 2>/dev/null)$kf_line; fi
   _noted=$kf_line
   if [ -f "$kf_owned" ]; then _noted=$kf_line$(sed -n "s/^ssh_artifact$kf_tab\([^$kf_tab]*$kf_tab..*\)/\1/p" "$kf_owned")$kf_line; fi
   for _path do
@@ -30,8 +32,10 @@ full() {
   for _path do is_empty "$_path" || printf '%s\n' "$_path"; done
 }
 
-# sealed PATH...: those that not even root may change (`chattr +i`), or only add to (`chattr +a`); nothing where the host can't tell
+# sealed PATH...: those that not even root may change (`chattr +i`), or only add to (`chattr +a`); nothing where the host can't tell. What was
+# written just now is none of them.
 sealed() {
+  if [ -n "$kf_written" ]; then return 0; fi
   command -v lsattr >/dev/null 2>&1 || return 0
   lsattr -d -- "$@" </dev/null 2>/dev/null | sed -n 's/^[^ ]*[ai][^ ]* *//p'
 }

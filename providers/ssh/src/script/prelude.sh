@@ -6,8 +6,9 @@ cd /
 kf_tab='	'
 kf_line='
 '
-# A user without sudo can't write there, but has a place of its own.
-if [ -n "$HOME" ] && [ "$(id -u)" != 0 ]; then kf_directory=$HOME/.local/state/karmaform; else kf_directory=/var/lib/karmaform; fi
+# A user without sudo can't write there, but has a place of its own. Whom the first process belongs to is root, and
+# need not start a program to know it.
+if [ -n "$HOME" ] && [ ! -O /proc/1 ] && [ "$(id -u)" != 0 ]; then kf_directory=$HOME/.local/state/karmaform; else kf_directory=/var/lib/karmaform; fi
 kf_owned=$kf_directory/owned
 # What arrived so far of files that are large.
 kf_parts=$kf_directory/parts
@@ -46,8 +47,9 @@ locked() {
   fi
 }
 
-# take_lock SECONDS DESCRIPTOR: who has it is waited for so long. Not every flock knows how long to wait: that of busybox does not.
-take_lock() { timeout "$1" flock "$2"; }
+# take_lock SECONDS DESCRIPTOR: who has it is waited for so long. Not every flock knows how long to wait: that of busybox does not. Most often
+# nobody has it.
+take_lock() { flock -n "$2" || timeout "$1" flock "$2"; }
 
 # is_owned KIND IDENTITY
 is_owned() {
@@ -70,20 +72,25 @@ has_group() { getent group "$(id -g -- "$1")" >/dev/null; }
 # own KIND IDENTITY [NOTE]: remembers on the host that this is ours, before it is made, so that nothing of ours is ever unknown; and a note with it
 own() { if [ -n "$3" ] || ! is_owned "$1" "$2"; then locked _own "$@"; fi; }
 _own() {
-  if [ -z "$3" ] && is_owned "$1" "$2"; then return 0; fi
-  mkdir -p "$kf_directory" && chmod 0755 "$kf_directory" || fail write "$kf_directory"
+  if is_owned "$1" "$2"; then _is_known=1; else _is_known=; fi
+  if [ -n "$_is_known" ] && [ -z "$3" ]; then return 0; fi
+  [ -d "$kf_directory" ] || mkdir -p -m 0755 "$kf_directory" || fail write "$kf_directory"
   # By a program, which says why it can't write. The shell itself says "I/O error", and what was full may have room again when it is looked at.
-  { _others "$1" "$2" && printf '%s\t%s\t%s\n' "$1" "$2" "$3"; } | cat >"$kf_owned.new" \
-    && chmod 0644 "$kf_owned.new" && mv -f "$kf_owned.new" "$kf_owned" || { say_full "$kf_owned"; rm -f "$kf_owned.new"; rmdir "$kf_directory" 2>/dev/null; fail write "$kf_owned"; }
+  # What is new goes to the end of the others, which the shell would read byte by byte.
+  if [ -z "$_is_known" ] && [ -f "$kf_owned" ]; then
+    printf '%s\t%s\t%s\n' "$1" "$2" "$3" | { umask 022 && cat "$kf_owned" - >"$kf_owned.new"; }
+  else
+    { _others "$1" "$2" && printf '%s\t%s\t%s\n' "$1" "$2" "$3"; } | { umask 022 && cat >"$kf_owned.new"; }
+  fi && mv -f "$kf_owned.new" "$kf_owned" || { say_full "$kf_owned"; rm -f "$kf_owned.new"; rmdir "$kf_directory" 2>/dev/null; fail write "$kf_owned"; }
 }
 
 # disown KIND IDENTITY: forgets it; with the last line goes all that karmaform keeps on the host
 disown() { if is_owned "$1" "$2"; then locked _disown "$1" "$2"; fi; }
 _disown() {
   is_owned "$1" "$2" || return 0
-  _others "$1" "$2" | cat >"$kf_owned.new" || { say_full "$kf_owned"; rm -f "$kf_owned.new"; fail write "$kf_owned"; }
+  _others "$1" "$2" | { umask 022 && cat >"$kf_owned.new"; } || { say_full "$kf_owned"; rm -f "$kf_owned.new"; fail write "$kf_owned"; }
   if [ -s "$kf_owned.new" ]; then
-    chmod 0644 "$kf_owned.new" && mv -f "$kf_owned.new" "$kf_owned" || fail write "$kf_owned"
+    mv -f "$kf_owned.new" "$kf_owned" || fail write "$kf_owned"
   else
     rm -rf "$kf_parts"
     rm -f "$kf_owned.new" "$kf_owned" && rmdir "$kf_directory" 2>/dev/null || :
@@ -126,7 +133,7 @@ release() {
 }
 
 # cleanup: runs at the end of every script, however it ends
-kf_new= kf_kind= kf_identity= kf_path= kf_part= kf_held=
+kf_new= kf_kind= kf_identity= kf_path= kf_part= kf_held= kf_written=
 cleanup() {
   if [ -n "$kf_new" ]; then rm -f "$kf_new"; fi
   cleanup_claim
@@ -214,7 +221,9 @@ install_file() {
 stage_file() {
   [ -d "$1" ] && [ ! -h "$1" ] && fail kind "$1"
   _name=${1##*/}
-  rm -f "${1%/*}/.karmaform.$_name."??????
+  for _left in "${1%/*}/.karmaform.$_name."??????; do
+    if [ -e "$_left" ] || [ -h "$_left" ]; then rm -f "$_left"; fi
+  done
   kf_new=$(mktemp "${1%/*}/.karmaform.$_name.XXXXXX") || fail write "$1"
   # With a reader what fails to be written is the disk's fault, and what fails to be read is no more than not what was sent, which the sum tells.
   if [ -n "$5" ]; then $5 | cat >"$kf_new"; else cat >"$kf_new"; fi || fail write "$1"
@@ -277,7 +286,7 @@ stay() {
   kf_held=$1
   if [ -f "$kf_run" ] && command -v flock >/dev/null 2>&1; then
     # With "command" the script goes on if the file went away just now: then there is nothing to hold.
-    command exec 8<"$kf_run" && timeout 1 flock -s 8
+    command exec 8<"$kf_run" && { flock -s -n 8 || timeout 1 flock -s 8; }
   fi
 }
 

@@ -225,5 +225,5 @@ fn what_was_begun_is_not_taken_back_without_it() {
         assert_eq!(run(base.path(), &planned(base.path(), &from, &from, &from), None), (Some(0), None), "{commands}");
         assert!(has_all(&from) && !to.exists());
     }
-    assert!(checked > 3, "{checked}");
+    assert!(checked >= 3, "{checked}");
 }
