@@ -2,6 +2,7 @@
 //! done already is found by looking (facts of etcd: one change of members at a time; a learner costs no quorum; refusals of the first five seconds
 //! after a connection came up are no errors).
 
+mod change;
 mod disarm;
 mod downgrade;
 mod join;
@@ -63,6 +64,13 @@ impl Voters {
     pub(crate) fn speaker(&self) -> Result<(&String, &Look), String> {
         let leader = self.healthy.iter().find(|(_, look)| look.leader == look.member_id);
         leader.or_else(|| self.healthy.iter().next()).ok_or_else(|| format!("no member can be asked: {}", self.troubles.join("; ")))
+    }
+
+    /// All that work, in the order that they are asked in.
+    pub(crate) fn speakers(&self) -> Vec<&String> {
+        let mut speakers: Vec<_> = self.healthy.iter().collect();
+        speakers.sort_by_key(|(_, look)| look.leader != look.member_id);
+        speakers.into_iter().map(|(name, _)| name).collect()
     }
 
     /// What waits until all of these work.

@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use etcd_client::MemberAddOptions;
 use karmaform_model::{Attribute, BoxFuture, Diagnostic, GateAnswer, Object, Operation, Schema, Type, Value};
 
-use super::{Voters, names, passing, refused, text};
-use crate::client::{Client, within};
+use super::change::{Change, Refusal};
+use super::{Voters, names, refused, text};
+use crate::client::Client;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::new(
@@ -39,7 +39,7 @@ impl Operation<Client> for EtcdJoin {
             let url = text(arguments, "peer_url")?;
             let replaced = arguments.get("replaces").and_then(Value::as_str);
             let voters = Voters::ask(client, &names(arguments, "through")).await;
-            let (speaker, look) = match voters.speaker() {
+            let (_, look) = match voters.speaker() {
                 Ok(speaker) => speaker,
                 Err(why) => return Ok(GateAnswer::Waiting(why)),
             };
@@ -63,20 +63,10 @@ impl Operation<Client> for EtcdJoin {
             if let Err(why) = voters.all_healthy() {
                 return Ok(GateAnswer::Waiting(why));
             }
-            let mut connection = match client.open(speaker).await {
-                Ok(connection) => connection,
-                Err(why) => return Ok(GateAnswer::Waiting(why)),
-            };
-            let options = MemberAddOptions::new().with_is_learner();
-            match within(connection.member_add([url], Some(options))).await {
-                Ok(answer) => {
-                    let id = answer.member().map(|m| format!(" {:x}", m.id())).unwrap_or_default();
-                    Ok(GateAnswer::Passed(format!("added as the learner{id}")))
-                }
-                Err(error) => match passing(&error) {
-                    Some(why) => Ok(GateAnswer::Waiting(why)),
-                    None => Err(refused("Adding a member", client, &error)),
-                },
+            match Change::Join(url).ask(client, &voters).await {
+                Ok(id) => Ok(GateAnswer::Passed(format!("added as the learner {id:x}"))),
+                Err(Refusal::Waiting(why)) => Ok(GateAnswer::Waiting(why)),
+                Err(Refusal::Refused(error)) => Err(refused("Adding a member", client, &error)),
             }
         })
     }

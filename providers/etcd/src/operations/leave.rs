@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use karmaform_model::{Attribute, BoxFuture, Diagnostic, GateAnswer, Object, Operation, Schema, Type, Value};
 
-use super::{Voters, id, names, passing, refused, text, voters};
+use super::change::{Change, Refusal};
+use super::{Voters, id, names, refused, text, voters};
 use crate::client::{Client, within};
 use crate::cluster::quorum;
 use crate::look::{Known, Look, look as look_at_one};
@@ -82,18 +83,12 @@ impl Operation<Client> for EtcdLeave {
             {
                 return Ok(GateAnswer::Waiting(format!("it hands the lead to {speaker}")));
             }
-            let mut connection = match client.open(speaker).await {
-                Ok(connection) => connection,
-                Err(why) => return Ok(GateAnswer::Waiting(why)),
-            };
-            match within(connection.member_remove(id)).await {
+            match Change::Leave(id).ask(client, &stay).await {
                 Ok(_) => Ok(GateAnswer::Waiting("it was removed, and not all have heard of it yet".to_owned())),
-                Err(error) => match passing(&error) {
-                    Some(why) => Ok(GateAnswer::Waiting(why)),
-                    // Gone meanwhile; the next look says so.
-                    None if reason_is_gone(&error) => Ok(GateAnswer::Waiting("it is gone".to_owned())),
-                    None => Err(refused("Removing a member", client, &error)),
-                },
+                Err(Refusal::Waiting(why)) => Ok(GateAnswer::Waiting(why)),
+                // Gone meanwhile; the next look says so.
+                Err(Refusal::Refused(error)) if reason_is_gone(&error) => Ok(GateAnswer::Waiting("it is gone".to_owned())),
+                Err(Refusal::Refused(error)) => Err(refused("Removing a member", client, &error)),
             }
         })
     }

@@ -45,11 +45,31 @@ async fn who_can_not_join_is_not_waited_for() {
     tells(&told, "etcd refuses a change of its members", why, "etcdctl member list");
     // What passes is waited for.
     fakes.all(|says| says.refuses = vec![("MemberAdd", 14, "etcdserver: unhealthy cluster")]);
-    assert_eq!(waits(&fakes, "etcd_join", &arguments).await, "unhealthy cluster");
+    assert_eq!(waits(&fakes, "etcd_join", &arguments).await, "unhealthy cluster, as a, b, c saw it a moment ago");
 
     fakes.all(|says| says.list.push(listed(4, "d", true)));
     let told = refused(&fakes, "etcd_join", &arguments).await;
     tells(&told, "A member has started meanwhile", "the member 4 had not started, and now it has", "Plan and apply again");
+}
+
+/// Each judges by connections of its own, and one may go on to take another for away.
+#[tokio::test]
+async fn what_one_refuses_as_others_are_away_another_is_asked() {
+    let joins = [("peer_url", NEW.into()), through(&["a", "b", "c"])];
+    let leaves = [("name", "c".into()), ("peer_url", "http://c:2380".into()), through(&["a", "b"]), ("member_id", "3".into())];
+    for (operation, method, arguments) in [("etcd_join", "MemberAdd", &joins[..]), ("etcd_leave", "MemberRemove", &leaves[..])] {
+        let fakes = Fakes::start(3).await;
+        fakes.0[0].says().refuses = vec![(method, 14, "etcdserver: unhealthy cluster")];
+        let answer = fakes.asking().await.operate(operation, arguments).await.unwrap();
+        assert!(!format!("{answer:?}").contains("unhealthy"), "{answer:?}");
+        let asked: Vec<bool> = fakes.0.iter().map(|member| member.says().asked.iter().any(|asked| asked == method)).collect();
+        assert_eq!(asked, [true, true, false], "{operation}");
+        // Another reason is everybody's.
+        let fakes = Fakes::start(3).await;
+        fakes.0[0].says().refuses = vec![(method, 14, "etcdserver: too many requests")];
+        assert_eq!(waits(&fakes, operation, arguments).await, "too many requests");
+        assert_eq!(fakes.asked().iter().filter(|asked| *asked == method).count(), 1, "{operation}");
+    }
 }
 
 /// A member that is killed while it is asked says nothing any more, and may have done it.
