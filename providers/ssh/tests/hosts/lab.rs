@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
+use std::time::Duration;
 
 use karmaform_model::{
     Action, Adapter, AnyClient, Ask, BoxFuture, Change, Connections, Diagnostic, Driver, Object, PlanContext, ResourceSpec, Value,
@@ -29,8 +30,15 @@ pub(crate) struct Lab {
     /// For local files.
     pub(crate) folder: tempfile::TempDir,
     client: Option<AnyClient>,
-    /// The tests, also those of other binaries, share hosts and look at what is left on them, so they take turns.
-    _turn: File,
+    turn: Turn,
+}
+
+/// Whose turn it is: the tests, also those of other binaries, share hosts and look at what is left on them.
+struct Turn {
+    /// The number of the test's host.
+    own: usize,
+    /// What others wait for.
+    _locked: Vec<File>,
 }
 
 struct NoConnections;
@@ -46,17 +54,52 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// The lab, or `None` after saying that `test` is skipped.
+/// A host of the lab, or `None` after saying that `test` is skipped. Tests have different ones at the same time: they wait most of the time.
 pub(crate) fn lab(test: &str) -> Option<Lab> {
+    open(test, one)
+}
+
+/// The same with all hosts, for a test that goes from one to another.
+pub(crate) fn lab_of_all(test: &str) -> Option<Lab> {
+    open(test, all)
+}
+
+fn locks(key: &str, name: &str) -> File {
+    File::create(Path::new(key).with_file_name(name)).expect("a file that is locked")
+}
+
+/// Nobody else has any host.
+fn all(key: &str, _: usize) -> Turn {
+    let hosts = locks(key, "hosts.lock");
+    hosts.lock().expect("its lock");
+    Turn { own: 0, _locked: vec![hosts] }
+}
+
+/// Nobody else has this host, and nobody has all.
+fn one(key: &str, hosts: usize) -> Turn {
+    let any = locks(key, "hosts.lock");
+    any.lock_shared().expect("its lock");
+    loop {
+        for own in 0..hosts {
+            let host = locks(key, &format!("host-{own}.lock"));
+            if host.try_lock().is_ok() {
+                return Turn { own, _locked: vec![any, host] };
+            }
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn open(test: &str, turn: fn(&str, usize) -> Turn) -> Option<Lab> {
     let variable = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
     let needed = ["KARMAFORM_TEST_HOSTS", "KARMAFORM_TEST_KEY", "KARMAFORM_TEST_KNOWN_HOSTS"].map(variable);
     let [Some(hosts), Some(key), Some(known_hosts)] = needed else {
         say(&format!("SKIPPED: {test}: KARMAFORM_TEST_HOSTS, KARMAFORM_TEST_KEY and KARMAFORM_TEST_KNOWN_HOSTS are not all set"));
         return None;
     };
-    let turn = File::create(Path::new(&key).with_file_name("hosts.lock")).expect("a file that is locked");
-    turn.lock().expect("its lock");
-    let hosts = hosts.split(',').map(|h| h.split_once('=').expect("name=address")).map(|(n, a)| (n.to_owned(), a.to_owned())).collect();
+    let hosts = hosts.split(',').map(|h| h.split_once('=').expect("name=address")).map(|(n, a)| (n.to_owned(), a.to_owned()));
+    let hosts: BTreeMap<String, String> = hosts.collect();
+    let turn = turn(&key, hosts.len());
     let mut lab = Lab {
         driver: Arc::new(Adapter(Ssh::new("test"))),
         runtime: tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap(),
@@ -65,7 +108,7 @@ pub(crate) fn lab(test: &str) -> Option<Lab> {
         known_hosts,
         folder: tempfile::tempdir().unwrap(),
         client: None,
-        _turn: turn,
+        turn,
     };
     lab.driver.begin("one state");
     lab.client = Some(lab.connect(&lab.connection()).unwrap());
@@ -92,12 +135,13 @@ pub(crate) fn map(parts: &[(&str, &str)]) -> Value {
 }
 
 impl Lab {
-    /// The address of the n-th host.
+    /// The address of the test's own host (0), or of the n-th behind it.
     pub(crate) fn address(&self, index: usize) -> &str {
-        self.hosts.values().nth(index).expect("more hosts")
+        assert!(index < self.hosts.len(), "more hosts");
+        self.hosts.values().nth((self.turn.own + index) % self.hosts.len()).expect("a host")
     }
 
-    /// How the first host is reached.
+    /// How the test's host is reached.
     pub(crate) fn connection(&self) -> Object {
         object([
             ("provider", "ssh".into()),
@@ -121,7 +165,7 @@ impl Lab {
         self.runtime.block_on(self.driver.connect(&defaults, connection, Arc::new(NoConnections)))
     }
 
-    /// The open client of the first host.
+    /// The open client of the test's host.
     pub(crate) fn client(&self) -> &AnyClient {
         self.client.as_ref().unwrap()
     }
@@ -142,7 +186,7 @@ impl Lab {
         (driver, client)
     }
 
-    /// Bytes that came to the first host over its network.
+    /// Bytes that came to the test's host over its network.
     pub(crate) fn received(&self) -> u64 {
         self.shell("sed -n 's/^ *eth0: *\\([0-9]*\\).*/\\1/p' /proc/net/dev").parse().unwrap()
     }
@@ -256,7 +300,7 @@ impl Lab {
         );
     }
 
-    /// Runs a command on the first host, by the ssh client of this machine.
+    /// Runs a command on the test's host, by the ssh client of this machine.
     pub(crate) fn shell(&self, command: &str) -> String {
         let output = self.ssh(command);
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));

@@ -28,7 +28,7 @@ fn a_connection_that_was_lost_is_made_again() {
     lab.delete("ssh_file", &state);
 }
 
-/// A way to the first host that can be made to swallow everything, and lets so many bytes through in a second.
+/// A way to the test's host that can be made to swallow everything, and lets so many bytes through in a second.
 fn proxy(lab: &Lab, rate: u64) -> (u16, Arc<AtomicBool>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -54,7 +54,7 @@ fn proxy(lab: &Lab, rate: u64) -> (u16, Arc<AtomicBool>) {
     (port, dead)
 }
 
-/// What the first host is known by, for another way to it.
+/// What the test's host is known by, for another way to it.
 fn host_key(lab: &Lab) -> String {
     let known = std::fs::read_to_string(&lab.known_hosts).unwrap();
     known.lines().find_map(|l| l.strip_prefix(&format!("{} ", lab.address(0)))).unwrap().to_owned()

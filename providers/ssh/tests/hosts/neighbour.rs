@@ -2,11 +2,11 @@
 
 use karmaform_model::{Diagnostic, GateAnswer, Value};
 
-use crate::lab::{lab, object};
+use crate::lab::{lab_of_all, object};
 
 #[test]
 fn an_address_that_somebody_has_is_refused_with_whose_it_is() {
-    let Some(lab) = lab("an_address_that_somebody_has") else { return };
+    let Some(lab) = lab_of_all("an_address_that_somebody_has") else { return };
     let (own, other) = (lab.address(0).to_owned(), lab.address(1).to_owned());
     let device = lab.shell(&format!("ip -o addr show | sed -n 's|^[0-9]*: *\\([^ ]*\\) *inet {own}/.*|\\1|p'"));
     let check = |address: &str, owners: &[&str]| {
