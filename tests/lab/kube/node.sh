@@ -102,6 +102,8 @@ failSwapOn: false
 # Looks every second (and not every ten) whether the node is ready, and tells when that changes.
 nodeStatusUpdateFrequency: 1s
 nodeStatusReportFrequency: 5m
+# Goes through each pod every ten seconds (and not every minute): a Secret that has changed is seen in it then.
+syncFrequency: 10s
 # A full disk of this machine must not evict anything, and images that were imported can't be pulled again.
 evictionHard: { memory.available: 100Mi, nodefs.available: "0%", nodefs.inodesFree: "0%", imagefs.available: "0%" }
 imageGCHighThresholdPercent: 100
