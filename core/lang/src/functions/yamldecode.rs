@@ -50,6 +50,11 @@ pub(super) const FUNCTION: Function = Function {
         ("yamldecode(\"!!timestamp soon\")", "ERROR a value tagged as timestamp that is none"),
         ("yamldecode(\"! a\")", "ERROR a tag that is not supported"),
         ("yamldecode(\"%YAML 1.2\\n---\\na\")", "ERROR of a version of YAML other than 1.1"),
+        ("yamldecode(\"# c\\n%FOO bar\\n---\\na\")", "ERROR has a directive other than `%YAML` and `%TAG`"),
+        ("yamldecode(\"%TAG !e! tag:yaml.org,2002:\\n---\\n!e!str 1\")", "\"1\""),
+        ("yamldecode(\"a: b # \\u0007\")", "ERROR has a control character in it"),
+        ("yamldecode(\"[!!binary aGk=, !!binary 'aGk=', !!binary '']\")", "[\"aGk=\", \"aGk=\", \"\"]"),
+        ("yamldecode(\"!!binary aGk\")", "ERROR a value tagged as binary that is none"),
         ("yamldecode(\"a: \")", "{\"a\" = null}"),
         ("yamldecode(\"--- \\n...\")", "null"),
         ("yamldecode(\"1: a\\ntrue: b\")", "{\"1\" = \"a\" \"true\" = \"b\"}"),
@@ -77,6 +82,7 @@ pub(super) const FUNCTION: Function = Function {
         ("yamldecode(\"a: 0x10000000000000000\")", "ERROR holds a number of more than 64 bits that is not decimal"),
         ("yamldecode(\"&a [*a]\")", "ERROR within itself"),
         ("yamldecode(\"*x\")", "ERROR is not valid YAML"),
+        ("yamldecode(\"a: &x b\\n*x : 1\")", "ERROR a key is an alias; only strings can be keys"),
         ("yamldecode(sensitive(\"a: 1\"))", "(sensitive value)"),
         ("yamldecode(u.id)", "UNKNOWN any"),
     ],
@@ -107,10 +113,10 @@ struct Builder<'a> {
 }
 
 fn decode(whole: &str) -> Result<Value, String> {
-    let mut directives = whole.lines().take_while(|line| line.starts_with(['%', '#']));
-    if directives.any(|line| line.strip_prefix("%YAML").is_some_and(|version| version.split_whitespace().next() != Some("1.1"))) {
-        return Err("is of a version of YAML other than 1.1".to_owned());
+    if !whole.chars().all(may_stand) {
+        return Err("has a control character in it".to_owned());
     }
+    whole.lines().take_while(|line| line.is_empty() || line.starts_with(['%', '#'])).try_for_each(directive)?;
     // The parser would take blanks in front of the end for one more line of a block.
     let text = whole.trim_end_matches(' ');
     let text = if text.is_empty() || text.ends_with('\n') { text } else { whole };
@@ -125,6 +131,22 @@ fn decode(whole: &str) -> Result<Value, String> {
             },
             None => Err(format!("is not valid YAML at line {line}, column {column}")),
         },
+    }
+}
+
+/// Whether a character may stand in YAML text, as Terraform's reader has it. Others are written as `\u0007` in double quotes.
+fn may_stand(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..='\u{10ffff}')
+}
+
+/// What a line in front of the document says, if it is a directive.
+fn directive(line: &str) -> Result<(), String> {
+    let Some(directive) = line.strip_prefix('%') else { return Ok(()) };
+    let mut words = directive.split_whitespace();
+    match (words.next(), words.next()) {
+        (Some("YAML"), Some("1.1")) | (Some("TAG"), _) | (None, _) => Ok(()),
+        (Some("YAML"), _) => Err("is of a version of YAML other than 1.1".to_owned()),
+        (Some(_), _) => Err("has a directive other than `%YAML` and `%TAG`".to_owned()),
     }
 }
 
@@ -186,6 +208,7 @@ impl Builder<'_> {
                 Some(Open::Map { entries, anchor, .. }) => self.finish(entries.into(), anchor)?,
                 None => {}
             },
+            Event::Alias(_) if self.expects_key() => return Err("a key is an alias; only strings can be keys".to_owned()),
             Event::Alias(anchor) => {
                 let value = self.anchors.get(&anchor).cloned().ok_or("refers to an anchor within itself")?;
                 self.values += count(&value);

@@ -2,6 +2,7 @@
 
 use karmaform_model::{Number, TOO_LONG};
 
+use super::base64;
 use super::prelude::*;
 use super::timestamps::Stamp;
 use super::yamldecode::unsupported;
@@ -28,7 +29,9 @@ pub(super) fn plain(text: &str) -> Result<Value, String> {
 pub(super) fn tagged(tag: &str, text: &str, quoted: bool) -> Result<Value, String> {
     let misfit = || format!("has a value tagged as {tag} that is none");
     let wanted = match tag {
-        "str" | "binary" => return Ok(string(text)),
+        "str" => return Ok(string(text)),
+        // It stays as it is written, as texts hold no bytes.
+        "binary" => return base64::decode(text).map(|_| string(text)).ok_or_else(misfit),
         "null" | "timestamp" => Type::Any,
         "int" | "float" => Type::Number,
         "bool" => Type::Bool,
