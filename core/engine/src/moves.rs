@@ -1,6 +1,8 @@
 //! What `moved` blocks make of a state, before anything else is done with it: the same things under their new addresses. Pure. Also what
 //! `count` alone says: a resource that gets it, or loses it, goes on with the instance that it had.
 
+mod places;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +12,7 @@ use karmaform_model::{Action, Address, Diagnostic, Diagnostics, Key, Mode, ModeO
 use crate::forget::{MOST, few};
 use crate::graph::Role;
 use crate::walk::Pass;
+use places::{Names, Places, names};
 
 /// A state as the configuration calls things.
 #[derive(Clone, Debug)]
@@ -24,58 +27,39 @@ pub struct Relocated<'a> {
 pub fn relocate<'a>(config: &Config, state: &'a Snapshot) -> (Relocated<'a>, Diagnostics) {
     let mut diagnostics = Diagnostics::new();
     let all = state.resources.keys().chain(state.deposed.keys().map(|(address, _)| address));
-    // Where everything is, and where it was.
-    let mut places: BTreeMap<Address, Address> = all.filter(|a| a.mode == Mode::Managed).map(|a| (a.whole(), a.whole())).collect();
+    let mut places = Places::of(all.filter(|a| a.mode == Mode::Managed).map(Address::whole));
     let mut blocked = Vec::new();
     for moved in &config.moved {
-        for unit in units(moved, &places) {
-            if take(moved, &unit, &mut places) {
+        for (unit, going) in places.units(moved) {
+            if places.is_taken(&unit, moved.is_whole(), &going) {
+                blocked.push(unit);
                 continue;
             }
-            blocked.push(unit);
+            let going = going.into_iter().map(|address| {
+                let to = unit.renamed(&address);
+                (address, to)
+            });
+            places.move_all(going);
         }
     }
     imply(config, &mut places);
     diagnostics.extend(unresolved(&blocked));
-    let moved: BTreeMap<Address, Address> = places.into_iter().filter(|(now, was)| now != was).collect();
+    let moved = places.into_moved();
     let state = if moved.is_empty() { Cow::Borrowed(state) } else { Cow::Owned(relocated(state, &moved)) };
     (Relocated { state, moved }, diagnostics)
 }
 
-/// What a block moves.
-fn units(moved: &Moved, places: &BTreeMap<Address, Address>) -> Vec<Unit> {
-    let mut units: Vec<Unit> = Vec::new();
-    let mut seen: BTreeSet<Address> = BTreeSet::new();
-    for unit in places.keys().filter_map(|address| moved.unit(address)) {
-        if seen.insert(unit.from.clone()) {
-            units.push(unit);
+/// A resource without `count` is its first instance with it, unless a block says something else.
+fn imply(config: &Config, places: &mut Places) {
+    let first = Some(Key::Index(0));
+    let mut said: BTreeMap<Names, Vec<&Moved>> = BTreeMap::new();
+    for moved in &config.moved {
+        for end in [&moved.from, &moved.to] {
+            said.entry(names(&moved.module, end)).or_default().push(moved);
         }
     }
-    units
-}
-
-/// Moves a unit; false if there is something at its new place.
-fn take(moved: &Moved, unit: &Unit, places: &mut BTreeMap<Address, Address>) -> bool {
-    let going: Vec<Address> = places.keys().filter(|a| moved.unit(a).is_some_and(|u| u == *unit)).cloned().collect();
-    let is_there = |address: &Address| match (unit.to.is_module(), moved.is_whole()) {
-        (true, _) => address.module.starts_with(&unit.to.module),
-        // By its name first: each address is asked for each unit.
-        (false, true) => address.name == unit.to.name && address.block() == unit.to,
-        (false, false) => *address == unit.to,
-    };
-    if places.keys().any(|a| is_there(a) && !going.contains(a)) {
-        return false;
-    }
-    let taken: Vec<_> = going.into_iter().filter_map(|a| Some((unit.renamed(&a), places.remove(&a)?))).collect();
-    places.extend(taken);
-    true
-}
-
-/// A resource without `count` is its first instance with it, unless a block says something else.
-fn imply(config: &Config, places: &mut BTreeMap<Address, Address>) {
-    let first = Some(Key::Index(0));
     let found: Vec<(Address, Address)> = places
-        .keys()
+        .addresses()
         .filter_map(|address| {
             let block = config.block(address)?;
             let key = match (&block.repetition, &address.key) {
@@ -84,14 +68,12 @@ fn imply(config: &Config, places: &mut BTreeMap<Address, Address>) {
                 _ => return None,
             };
             let to = address.with_key(key);
-            let is_said = config.moved.iter().any(|m| m.mentions(&block.address));
-            (!is_said && !places.contains_key(&to)).then(|| (address.clone(), to))
+            let is_said = said.get(&names(&[], &block.address)).is_some_and(|all| all.iter().any(|m| m.mentions(&block.address)));
+            (!is_said && !places.has(&to)).then(|| (address.clone(), to))
         })
         .collect();
-    for (from, to) in found {
-        if let Some(was) = places.remove(&from) {
-            places.insert(to, was);
-        }
+    for found in found {
+        places.move_all([found]);
     }
 }
 

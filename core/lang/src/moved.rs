@@ -2,6 +2,7 @@
 //! when planning.
 
 mod check;
+mod ends;
 mod pattern;
 
 use karmaform_model::{Address, Diagnostic, Diagnostics, Mode, ModuleStep, Span};

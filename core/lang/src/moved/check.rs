@@ -5,17 +5,19 @@ use std::collections::BTreeSet;
 use karmaform_model::{Address, Diagnostic, Diagnostics, ModuleStep, Span};
 
 use super::Moved;
+use super::ends::Ends;
 use super::pattern::Pattern;
 use crate::config::Config;
 
 /// The blocks in the order in which they take effect. Instances of modules are known by now.
 pub(crate) fn checked(config: &Config, blocks: Vec<Moved>, diagnostics: &mut Diagnostics) -> Vec<Moved> {
-    let ends: Vec<(Pattern, Pattern)> = blocks.iter().map(|m| (Pattern::of(m, &m.from), Pattern::of(m, &m.to))).collect();
+    let ends = Ends::of(blocks.iter().map(|m| (Pattern::of(m, &m.from), Pattern::of(m, &m.to))).collect());
     let mut is_double = vec![false; blocks.len()];
     for (later, moved) in blocks.iter().enumerate() {
-        for (first, other) in blocks.iter().enumerate().take(later) {
-            let same = (ends[first].0.is_same(&ends[later].0), ends[first].1.is_same(&ends[later].1));
-            match same {
+        let (from, to) = &ends.all()[later];
+        for first in ends.near(later).into_iter().take_while(|first| *first < later) {
+            let (other, (other_from, other_to)) = (&blocks[first], &ends.all()[first]);
+            match (other_from.is_same(from), other_to.is_same(to)) {
                 _ if is_double[first] => {}
                 (true, true) => is_double[later] = true,
                 (true, false) => diagnostics.push(ambiguous(moved, other, false)),
@@ -93,20 +95,31 @@ fn goes_first(first: &(Pattern, Pattern), second: &(Pattern, Pattern)) -> bool {
 ///
 /// # Errors
 /// Blocks of which each goes before the next, and the last before the first.
-fn order(ends: &[(Pattern, Pattern)]) -> Result<Vec<usize>, Vec<usize>> {
-    let before: Vec<Vec<usize>> = (0..ends.len())
-        .map(|second| (0..ends.len()).filter(|first| *first != second && goes_first(&ends[*first], &ends[second])).collect())
-        .collect();
-    let mut open: BTreeSet<usize> = (0..ends.len()).collect();
-    let mut order = Vec::new();
-    while !open.is_empty() {
-        let Some(next) = open.iter().copied().find(|n| !before[*n].iter().any(|b| open.contains(b))) else {
-            return Err(circle(&before, &open));
-        };
-        open.remove(&next);
-        order.push(next);
+fn order(ends: &Ends) -> Result<Vec<usize>, Vec<usize>> {
+    let all = ends.all();
+    let goes_first = |first: usize, second: usize| first != second && goes_first(&all[first], &all[second]);
+    let before: Vec<Vec<usize>> =
+        (0..all.len()).map(|second| ends.near(second).into_iter().filter(|first| goes_first(*first, second)).collect()).collect();
+    let mut after: Vec<Vec<usize>> = vec![Vec::new(); all.len()];
+    for (second, firsts) in before.iter().enumerate() {
+        for first in firsts {
+            after[*first].push(second);
+        }
     }
-    Ok(order)
+    // How many each still waits for.
+    let mut waits: Vec<usize> = before.iter().map(Vec::len).collect();
+    let mut ready: BTreeSet<usize> = (0..all.len()).filter(|n| waits[*n] == 0).collect();
+    let mut order = Vec::new();
+    while let Some(next) = ready.pop_first() {
+        order.push(next);
+        for second in &after[next] {
+            waits[*second] -= 1;
+            if waits[*second] == 0 {
+                ready.insert(*second);
+            }
+        }
+    }
+    if order.len() == all.len() { Ok(order) } else { Err(circle(&before, &(0..all.len()).filter(|n| waits[*n] > 0).collect())) }
 }
 
 /// One way round among blocks that all wait for each other.

@@ -23,6 +23,9 @@ pub(super) struct Pattern {
     resource: Option<(String, String, Instances)>,
 }
 
+/// The names in a pattern: its modules; its type and name, if it is no module.
+pub(super) type Names = (Vec<String>, Option<(String, String)>);
+
 impl Instances {
     fn may_be(&self, other: &Self) -> bool {
         match (self, other) {
@@ -47,6 +50,12 @@ impl Pattern {
         }
         let resource = (!end.is_module()).then(|| (end.kind.clone(), end.name.clone(), last));
         Self { modules, resource }
+    }
+
+    /// Its names, without instances. What may be another has the same; what may be in another begins with its modules.
+    pub(super) fn names(&self) -> Names {
+        let resource = self.resource.as_ref().map(|(kind, name, _)| (kind.clone(), name.clone()));
+        (self.modules.iter().map(|(name, _)| name.clone()).collect(), resource)
     }
 
     /// True if both may name one and the same thing.
@@ -76,8 +85,7 @@ impl Pattern {
 
     /// True if both are instances of one and the same module.
     pub(super) fn is_same_call(&self, other: &Self) -> bool {
-        let names = |pattern: &Self| -> Vec<String> { pattern.modules.iter().map(|(name, _)| name.clone()).collect() };
-        self.resource.is_none() && other.resource.is_none() && names(self) == names(other)
+        self.resource.is_none() && self.names() == other.names()
     }
 
     /// How deep in modules the block stands.
