@@ -128,13 +128,16 @@ fn explained(error: &clap::Error) -> Diagnostic {
     };
     let argument = text(ContextKind::InvalidArg).unwrap_or_default();
     let name = argument.split([' ', '=', '[']).next().unwrap_or_default().to_owned();
+    let group = group(error);
+    // Of what is not there, with what it stands behind: `etcd get` is no `get`.
+    let unknown = text(ContextKind::InvalidSubcommand).map(|command| within(&group, &command));
     let diagnostic = match error.kind() {
         ErrorKind::UnknownArgument if argument.starts_with('-') => {
             Diagnostic::error("Unknown flag", format!("This command has no flag {name}."))
         }
         ErrorKind::UnknownArgument => Diagnostic::error("Too many arguments", "This command takes no further argument."),
         ErrorKind::InvalidSubcommand => {
-            let command = text(ContextKind::InvalidSubcommand).unwrap_or_default();
+            let command = unknown.as_deref().unwrap_or_default();
             Diagnostic::error("Unknown command", format!("There is no command \"{command}\"."))
         }
         ErrorKind::MissingRequiredArgument => Diagnostic::error("Missing argument", format!("This command needs {argument}.")),
@@ -156,19 +159,45 @@ fn explained(error: &clap::Error) -> Diagnostic {
         ErrorKind::TooManyValues => Diagnostic::error("Flag without a value", format!("{name} takes no value.")),
         _ => Diagnostic::error("Invalid command line", format!("{name} can't be used like this.")),
     };
-    let unknown = text(ContextKind::InvalidSubcommand);
     if let Some(instead) = unknown.as_deref().and_then(instead_of) {
         return diagnostic.with_hint(instead);
     }
-    let suggested = text(ContextKind::SuggestedArg).or_else(|| text(ContextKind::SuggestedSubcommand));
+    let suggested = text(ContextKind::SuggestedArg).or_else(|| match error.get(ContextKind::SuggestedSubcommand) {
+        // The most similar one comes last.
+        Some(ContextValue::Strings(all)) => all.last().map(|command| within(&group, command)),
+        _ => None,
+    });
+    let commands = if unknown.is_some() { commands_of(&group) } else { Vec::new() };
     let diagnostic = match (suggested, error.get(ContextKind::ValidValue)) {
         (Some(name), _) => diagnostic.with_hint(format!("Did you mean {name}?")),
         (None, Some(ContextValue::Strings(values))) if !values.is_empty() => {
             diagnostic.with_hint(format!("It may be {}.", values.join(", ")))
         }
+        _ if !commands.is_empty() => diagnostic.with_hint(format!("It may be {}.", commands.join(", "))),
         _ => diagnostic,
     };
     diagnostic.with_hint("Run the command with -help to see what it takes.")
+}
+
+/// The commands that the wrong word stands behind, `etcd backup` of `karmaform etcd backup frobnicate`, as the usage of these begins with
+/// them. Empty where it should be a command of the tool itself.
+fn group(error: &clap::Error) -> String {
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    // "Usage:" and the name of the program.
+    let words = usage.split_whitespace().skip(2).take_while(|word| !word.starts_with(['[', '<']));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn within(group: &str, command: &str) -> String {
+    format!("{group} {command}").trim_start().to_owned()
+}
+
+/// The names of the commands behind another one, but for those that only programs call. None of the tool itself, which has too many.
+fn commands_of(group: &str) -> Vec<String> {
+    let all = Cli::command();
+    let found = group.split(' ').try_fold(&all, |command, name| command.find_subcommand(name));
+    let commands = found.into_iter().flat_map(|command| command.get_subcommands()).filter(|command| !command.is_hide_set());
+    commands.map(|command| command.get_name().to_owned()).collect()
 }
 
 /// What to do instead of a command of Terraform's that is not here.
@@ -178,7 +207,7 @@ fn instead_of(command: &str) -> Option<&'static str> {
         "untaint" => "Only what could not be made whole is marked, until an apply has made it anew.",
         "get" => "Modules are directories of the project, so nothing has to be fetched.",
         "providers" => "Providers are built in; schema -json shows what their resources take.",
-        "replace-provider" => "Providers are built in, and none takes the place of another.",
+        "state replace-provider" => "Providers are built in, and none takes the place of another.",
         "login" | "logout" => "Providers are built in and modules are directories of the project, so no registry is asked.",
         "env" => "Did you mean workspace?",
         _ => return None,
@@ -205,6 +234,10 @@ mod tests {
             assert_eq!(diagnostic.hints[0], hint, "{arguments:?}");
         };
         check(&["plann"], "Unknown command", "Did you mean plan?");
+        check(&["workspace", "selct"], "Unknown command", "Did you mean workspace select?");
+        check(&["workspace", "foo"], "Unknown command", "It may be list, show, new, select, delete.");
+        check(&["etcd", "backup", "lst"], "Unknown command", "Did you mean etcd backup list?");
+        check(&["frobnicate"], "Unknown command", "Run the command with -help to see what it takes.");
         check(&["plan", "-detailed-exit-code"], "Unknown flag", "Did you mean -detailed-exitcode?");
         check(&["plan", "-refresh=maybe"], "Invalid value of a flag", "Run the command with -help to see what it takes.");
         let diagnostic = wrong(&["plan", "-var", "hunter2"]);
