@@ -16,7 +16,6 @@ mod files;
 mod gate;
 mod host;
 mod look;
-mod neighbour;
 mod owned;
 mod provider;
 mod script;
@@ -25,6 +24,7 @@ mod strays;
 mod sum;
 mod typed;
 mod types;
+mod unused;
 mod values;
 
 pub use client::Client;

@@ -18,12 +18,12 @@ use crate::files::Files;
 use crate::gate::Disk;
 use crate::host::Host;
 use crate::look::{Look, Seen};
-use crate::neighbour::Unused;
 use crate::stop::{Runs, Stop};
 use crate::strays;
 use crate::sum::sha256;
 use crate::typed::AnyType;
 use crate::types;
+use crate::unused::Unused;
 use crate::values::text;
 
 /// The provider `ssh`.

@@ -17,7 +17,7 @@ mod images;
 mod lab;
 mod losing;
 mod many;
-mod neighbour;
 mod package;
 mod systemd_unit;
+mod unused;
 mod user;

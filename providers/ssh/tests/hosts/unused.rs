@@ -33,5 +33,9 @@ fn an_address_that_somebody_has_is_refused_with_whose_it_is() {
     let (network, _) = own.rsplit_once('.').unwrap();
     let free = format!("{network}.253");
     assert_eq!(passed(check(&free, &[])), format!("nobody has {free}"));
+    // Who has left an address is not taken to have it, though the kernel goes by what it knew for a while.
+    let moved = format!("{network}.252");
+    lab.shell(&format!("ip neigh replace {moved} lladdr 02:00:00:00:00:77 nud reachable dev {device}"));
+    assert_eq!(passed(check(&moved, &[])), format!("nobody has {moved}"));
     lab.assert_nothing_left();
 }

@@ -1,5 +1,5 @@
 # Who on the network has an address: $address, asked for through $device, which the addresses in "$@" may rightly have. Nothing is written: a packet goes
-# there, and the kernel finds out for itself whose it is.
+# there, and the kernel finds out for itself whose it is, anew where it may be told to forget what it has found before.
 
 # ask ADDRESS: sends a packet; true only if there is an answer
 ask() {
@@ -28,11 +28,14 @@ is_state() {
 who() {
   if ! command -v ip >/dev/null 2>&1 || ! { command -v ping || command -v curl; } >/dev/null 2>&1; then echo unknown; return; fi
   case $(ip -o addr show 2>/dev/null) in *" $address/"*) echo own; return ;; esac
+  # For up to 45 seconds the kernel goes by what it knows without asking, and whoever had the address may have left it since. What an administrator has
+  # written (PERMANENT) stays.
+  if is_state "$address" REACHABLE STALE DELAY PROBE; then ip neigh del "$address" dev "$device" >/dev/null 2>&1; fi
   _answers=
   for _try in 1 2 3; do
     if ask "$address"; then _answers=1; break; fi
   done
-  # Whoever had it before is asked by the kernel whether it still has.
+  # Where that may not be forgotten, whoever had it before is asked by the kernel whether it still has.
   _tries=10
   while [ -z "$_answers" ] && [ "$_tries" -gt 0 ] && is_state "$address" STALE DELAY PROBE; do
     sleep 1
@@ -53,5 +56,5 @@ who() {
   done
   echo "taken $_hardware"
 }
-section neighbour
+section unused
 who "$@"

@@ -10,11 +10,12 @@ use crate::script::{quote, words};
 use crate::values::text;
 
 /// The script, behind `address=`, `device=` and `set -- OWNER...`.
-const SCRIPT: &str = include_str!("script/neighbour.sh");
+const SCRIPT: &str = include_str!("script/unused.sh");
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema::new(
-        "Asks whether somebody on a host's network has an address, and fails if so. It writes nothing: it sends a packet, and looks at what the kernel finds out for it.",
+        "Asks whether somebody on a host's network has an address, and fails if so. It writes nothing: it sends a packet, and looks at what the kernel finds out \
+         for it, which forgets what it knew of that address before.",
         vec![
             Attribute::required("host", Type::Any, "Connection to the host that asks."),
             Attribute::required("address", Type::String, "The IP address."),
@@ -46,7 +47,7 @@ impl Gate<Client> for Unused {
             if output.status != 0 || output.reason().is_some() {
                 return Err(failure::failed(&format!("{what} on {}", client.place()), &output, &[]));
             }
-            let said = String::from_utf8_lossy(output.section("neighbour").unwrap_or_default()).into_owned();
+            let said = String::from_utf8_lossy(output.section("unused").unwrap_or_default()).into_owned();
             judge(said.trim(), address, &format!("{device} of {}", client.place())).map_err(|taken| match text(arguments, "advice") {
                 Some(advice) => taken.with_hint(advice),
                 None => taken,
@@ -90,17 +91,23 @@ mod tests {
 
     /// What the script says where the kernel knows this of the address, and pings are answered or not.
     fn said(known: &str, is_answered: bool) -> String {
+        said_anew(known, known, is_answered)
+    }
+
+    /// The same, where it finds out something else once it has forgotten that.
+    fn said_anew(known: &str, anew: &str, is_answered: bool) -> String {
         let ip = "case $* in
             '-o addr show') echo '2: eth0    inet 10.0.0.1/24 brd 10.0.0.255 scope global eth0' ;;
             'neigh show to 10.0.0.9 dev eth0') echo \"$KNOWN\" ;;
             'neigh show to 10.0.0.2 dev eth0') echo '10.0.0.2 lladdr 02:00:00:00:00:02 REACHABLE' ;;
             'neigh show to 10.0.0.254 dev eth0') echo '10.0.0.254 lladdr 02:00:00:00:00:fe router STALE' ;;
+            'neigh del 10.0.0.9 dev eth0') KNOWN=$ANEW ;;
             'route show default dev eth0') echo 'default via 10.0.0.254 proto dhcp' ;;
         esac";
         let arguments =
             object([("address", "10.0.0.9".into()), ("interface", "eth0".into()), ("owners", Value::strings(["10.0.0.1", "10.0.0.2"]))]);
         let text = format!("section() {{ :; }}\nip() {{ {ip}; }}\nping() {{ {is_answered}; }}\n{}", script(&arguments));
-        let output = Command::new("sh").args(["-c", &text]).env("KNOWN", known).output().unwrap();
+        let output = Command::new("sh").args(["-c", &text]).env("KNOWN", known).env("ANEW", anew).output().unwrap();
         assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
@@ -117,6 +124,16 @@ mod tests {
         // A router that answers for everybody; it can have the address itself.
         assert_eq!(said("10.0.0.9 lladdr 02:00:00:00:00:fe REACHABLE", false), "router");
         assert_eq!(said("10.0.0.9 lladdr 02:00:00:00:00:fe REACHABLE", true), "taken 02:00:00:00:00:fe");
+    }
+
+    #[test]
+    fn who_has_left_an_address_does_not_have_it() {
+        for word in ["REACHABLE", "STALE", "DELAY", "PROBE"] {
+            let before = format!("10.0.0.9 lladdr 02:00:00:00:00:77 {word}");
+            assert_eq!(said_anew(&before, "10.0.0.9 FAILED", false), "nobody", "{word}");
+            let another = "10.0.0.9 lladdr 02:00:00:00:00:88 REACHABLE";
+            assert_eq!(said_anew(&before, another, false), "taken 02:00:00:00:00:88", "{word}");
+        }
     }
 
     #[test]
