@@ -252,9 +252,12 @@ fn a_load_balancer_of_ours() {
     assert_eq!(all["host[\"c\"]/package[\"keepalived\"]"]["name"], "keepalived");
     let health = |unit: &str| all[&format!("host[\"a\"]/unit[\"{unit}\"]")]["health"].clone();
     assert_eq!((health("keepalived"), health("haproxy")), (json!("https://10.0.0.100:6443/readyz"), Json::Null));
-    let v6 = json!({ "addresses": { "a": "fd00::b" }, "load_balancer": { "vip": "fd00::100", "interface": "eth0" } });
-    let v6 = children(&on(&["a"], &v6));
-    assert_eq!(v6["host[\"a\"]/unit[\"keepalived\"]"]["health"], "https://[fd00::100]:6443/readyz");
+    let v6 = |vip: &str| {
+        children(&on(&["a"], &json!({ "addresses": { "a": "fd00::b" }, "load_balancer": { "vip": vip, "interface": "eth0" } })))
+    };
+    let spelled = v6("fd00::100");
+    assert_eq!(spelled["host[\"a\"]/unit[\"keepalived\"]"]["health"], "https://[fd00::100]:6443/readyz");
+    assert_eq!(spelled, v6("FD00:0:0::0100"), "however it is written");
     assert_eq!(all["certificate[\"apiserver\"]"]["names"], json!(["10.0.0.11", "10.0.0.12", "10.0.0.13", "10.0.0.100"]));
     let outputs = expand(&on(&["a", "b"], &vip)).unwrap().outputs;
     assert_eq!(outputs["endpoint"].resolve(&|_, _| later()).as_str(), Some("https://10.0.0.100:6443"));

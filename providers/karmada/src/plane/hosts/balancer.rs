@@ -127,9 +127,11 @@ impl Balancer {
         if interface.as_ref().is_some_and(|n| !is_interface(n)) {
             block.wrong::<()>("interface", "is no name of a network interface");
         }
-        let router = block.number("router_id", ROUTERS).unwrap_or_else(|| router(&vip));
+        // Of one address in another spelling the number is the same.
+        let address = family::canonical(&vip.into());
+        let router = block.number("router_id", ROUTERS).unwrap_or_else(|| router(address.as_str().unwrap_or_default()));
         let sources = Program::ALL.map(|p| programs::source(&mut block, p.name()));
-        Some(Self { address: family::canonical(&vip.into()), port, ours: Some(Ours { interface, router, sources }) })
+        Some(Self { address, port, ours: Some(Ours { interface, router, sources }) })
     }
 }
 
