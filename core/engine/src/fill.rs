@@ -145,7 +145,7 @@ impl<'a> Filler<'a> {
         let arguments = evaluate(self.world, ledger, &self.moment, address)?;
         let stored = self.world.state.resources.get(address).and_then(|s| crate::values::remembered(ty.schema(), s).ok());
         let arguments = prepared(self.world.config, ty.schema(), address, arguments, stored.as_ref());
-        let (arguments, _) = first_leg(&**ty, arguments, stored.as_ref());
+        let arguments = first_leg(&**ty, &arguments, stored.as_ref()).map_or(arguments, |leg| leg.wanted);
         let expansion = ty.expand(address, &arguments).map_err(|d| at(d, address))?;
         let is_final = is_wholly_known(&arguments);
         let expanded = Arc::new((arguments, expansion));

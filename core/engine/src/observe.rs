@@ -14,7 +14,7 @@ use crate::observed::{Answer, Asked, LastPass, Observed, Reading, Seen};
 use crate::options::{Options, World};
 use crate::pool::{connection_key, unknown_data_source, way};
 use crate::question::{Look, Read, entries};
-use crate::walk::{Flags, values, walk};
+use crate::walk::{Flags, Pass, values, walk};
 use crate::wanted::may_fail;
 
 /// Asks for everything that can be asked for. Each round asks all connections at once, each connection for all its things in one batch.
@@ -38,7 +38,7 @@ pub(crate) async fn look_at_all(
 ) -> (Observed, Diagnostics) {
     loop {
         observed.passes += 1;
-        let (looks, reads, flags, learned) = {
+        let (looks, reads, flags, hints, learned) = {
             let values = values(graph);
             let evaluator = Evaluator::new(world.config, &values);
             let mut pass = walk(graph, world.inputs(), &observed, options, &values, &evaluator);
@@ -47,14 +47,15 @@ pub(crate) async fn look_at_all(
             } else {
                 Vec::new()
             };
+            let hints = hints(&pass, &observed);
             let (looks, reads) = (std::mem::take(&mut pass.looks), std::mem::take(&mut pass.reads));
             // What the evaluator has said once it does not say again, and it does not outlive its pass.
             let is_of_use = looks.is_empty() && reads.is_empty() && pass.diagnostics.is_empty();
-            (looks, reads, flags, is_of_use.then(|| pass.learned()))
+            (looks, reads, flags, hints, is_of_use.then(|| pass.learned()))
         };
         if looks.is_empty() && reads.is_empty() {
             let excused = excuses && excuse(graph, world, options, &flags, &mut observed);
-            let diagnostics = failures(world, options, &mut observed);
+            let diagnostics = failures(world, options, &hints, &mut observed);
             // What was excused counts as not asked, which that pass did not know.
             observed.last = learned.filter(|_| !excused).map(LastPass::of).unwrap_or_default();
             return (observed, diagnostics);
@@ -218,8 +219,14 @@ fn excuse(graph: &Graph, world: &World<'_>, options: &Options, flags: &[Flags], 
     excused
 }
 
+/// What to do about what failed by itself, where a composite on its way knows it.
+fn hints(pass: &Pass<'_>, observed: &Observed) -> BTreeMap<Address, String> {
+    let failed = observed.resources.iter().filter(|(_, seen)| matches!(seen.answer, Answer::Failed(_)) && seen.broken.is_none());
+    failed.filter_map(|(address, _)| Some((address.clone(), pass.hint(*pass.graph.instances.get(address)?)?.to_owned()))).collect()
+}
+
 /// What could not be looked at, noted, and told unless the look was over before.
-fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Diagnostics {
+fn failures(world: &World<'_>, options: &Options, hints: &BTreeMap<Address, String>, observed: &mut Observed) -> Diagnostics {
     let (mut errors, mut blind) = (Vec::new(), BTreeSet::new());
     for (address, reading) in &observed.data {
         if let Err(error) = &reading.result {
@@ -247,7 +254,9 @@ fn failures(world: &World<'_>, options: &Options, observed: &mut Observed) -> Di
             (Answer::Failed(error), None) => {
                 blind.extend(error.is_error().then(|| address.clone()));
                 if !observed.cut.contains(address) {
-                    errors.push((**error).clone().at(address).with_span(world.config.block(address).map(|b| b.span)));
+                    let mut error = (**error).clone().at(address).with_span(world.config.block(address).map(|b| b.span));
+                    error.hints.extend(hints.get(address).cloned());
+                    errors.push(error);
                 }
             }
             _ => {}

@@ -2,8 +2,8 @@
 
 use karmaform_lang::Evaluator;
 use karmaform_model::{
-    Action, Attribute, Change, Child, Composite, Connection, Diagnostics, Kind, ModeOfPlan, Object, Path, PathStep, ResourceEntry, Schema,
-    Status, Value, same,
+    Action, Attribute, Change, Child, Composite, Connection, Diagnostics, Kind, Leg, ModeOfPlan, Object, Path, PathStep, ResourceEntry,
+    Schema, Status, Value, same,
 };
 
 use crate::before::{Before, before};
@@ -33,9 +33,13 @@ impl Pass<'_> {
         if let Some(written) = written.map(|w| made_ready(address, w, before.compared.as_ref())) {
             self.report(composite, replace::made_as_it_was(&written, &arguments));
         }
-        let (arguments, rest) = match self.options.mode {
-            ModeOfPlan::Normal => self.first_leg(composite, &**ty, arguments, before.compared.as_ref()),
-            _ => (arguments, None),
+        let leg = match self.options.mode {
+            ModeOfPlan::Normal => self.first_leg(composite, &**ty, &arguments, before.compared.as_ref()),
+            _ => None,
+        };
+        let (arguments, rest, hint) = match leg {
+            Some(Leg { wanted, rest, hint }) => (wanted, Some(rest), hint),
+            None => (arguments, None, None),
         };
         match ty.expand(address, &arguments) {
             Ok(expansion) => {
@@ -54,18 +58,24 @@ impl Pass<'_> {
         self.visits[composite].wanted = Some(arguments);
         self.visits[composite].before = before;
         self.visits[composite].rest = rest;
+        self.visits[composite].hint = hint;
     }
 
     /// What this plan brings about of a composite's arguments, and what it leaves for a later one. What is wrong with the end of the way is told at its beginning.
-    fn first_leg(&mut self, composite: usize, ty: &dyn Composite, arguments: Object, before: Option<&Object>) -> (Object, Option<String>) {
+    fn first_leg(&mut self, composite: usize, ty: &dyn Composite, arguments: &Object, before: Option<&Object>) -> Option<Leg> {
+        let leg = first_leg(ty, arguments, before)?;
         let address = &self.graph.nodes[composite].address;
-        let (leg, rest) = first_leg(ty, arguments.clone(), before);
-        if rest.is_some() {
-            let wrong = ty.expand(address, &arguments).err().unwrap_or_default();
-            self.report(composite, wrong);
-            self.report(composite, kept_on_the_way(self.inputs.config, address, &arguments, &leg).into_iter().collect());
-        }
-        (leg, rest)
+        let wrong = ty.expand(address, arguments).err().unwrap_or_default();
+        self.report(composite, wrong);
+        self.report(composite, kept_on_the_way(self.inputs.config, address, arguments, &leg.wanted).into_iter().collect());
+        Some(leg)
+    }
+
+    /// What to do where this part of a composite fails, which is on its way to what nobody has written.
+    pub(crate) fn hint(&self, number: usize) -> Option<&str> {
+        let node = &self.graph.nodes[number];
+        let hint = self.visits[node.composite?].hint.as_ref()?;
+        (hint.kind == node.kind).then_some(hint.text.as_str())
     }
 
     /// A child, as its composite wants it.
@@ -214,7 +224,7 @@ impl Pass<'_> {
         }
         let Some(ResourceEntry::Composite(ty)) = self.entries[number] else { return };
         let schema = ty.schema();
-        let Visit { wanted, before, expansion, rest, .. } = std::mem::take(&mut self.visits[number]);
+        let Visit { wanted, before, expansion, rest, hint, .. } = std::mem::take(&mut self.visits[number]);
         let mut flags = Flags { pending: false, ..inherited };
         let mut record = None;
         if let (Some(arguments), Some(expansion)) = (&wanted, &expansion) {
@@ -234,7 +244,7 @@ impl Pass<'_> {
         }
         flags.failed |= decision.is_none() && self.options.mode == ModeOfPlan::Normal;
         self.set_value(number, schema, &before, decision.as_ref());
-        self.visits[number] = Visit { wanted, before, decision, expansion, rest, flags, judged: None };
+        self.visits[number] = Visit { wanted, before, decision, expansion, rest, hint, flags, judged: None };
     }
 
     /// Notes the question about an instance; false if an answer may still come.
@@ -352,7 +362,11 @@ impl Pass<'_> {
     pub(crate) fn report(&mut self, number: usize, errors: Diagnostics) {
         let address = &self.graph.nodes[number].address;
         let span = self.inputs.config.block(address).map(|b| b.span);
-        self.diagnostics.extend(errors.into_iter().map(|d| d.at(address).with_span(span)));
+        let hint = self.hint(number).map(str::to_owned);
+        self.diagnostics.extend(errors.into_iter().map(|mut error| {
+            error.hints.extend(hint.clone());
+            error.at(address).with_span(span)
+        }));
     }
 }
 

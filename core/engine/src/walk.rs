@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use karmaform_lang::{Evaluator, Resolver};
 use karmaform_model::{
-    Address, Checked, Diagnostic, Diagnostics, Expansion, Mode, ModeOfPlan, Object, PlanContext, ResourceEntry, Type, Value,
+    Address, Checked, Diagnostic, Diagnostics, Expansion, LegHint, Mode, ModeOfPlan, Object, PlanContext, ResourceEntry, Type, Value,
 };
 
 use crate::before::Before;
@@ -32,6 +32,8 @@ pub(crate) struct Visit {
     pub(crate) expansion: Option<Expansion>,
     /// Of a composite: what it leaves for a later plan.
     pub(crate) rest: Option<String>,
+    /// Of a composite that leaves something: what its parts are told with.
+    pub(crate) hint: Option<LegHint>,
     pub(crate) flags: Flags,
     /// What its conditions said, where one does not hold and so nothing is known of it any more.
     pub(crate) judged: Option<Checked>,

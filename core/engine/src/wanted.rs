@@ -23,16 +23,12 @@ pub(crate) fn prepared(config: &Config, schema: &Schema, address: &Address, mut 
     made_ready(address, wanted, before)
 }
 
-/// What a plan brings about of a composite's arguments, ready to be compared, and what it leaves for a later one. What is secret of the arguments is so in
-/// what is made of them.
-pub(crate) fn first_leg(ty: &dyn Composite, arguments: Object, before: Option<&Object>) -> (Object, Option<String>) {
-    match before.and_then(|before| ty.first_leg(before, &arguments)) {
-        Some(Leg { mut wanted, rest }) => {
-            carry_marks(&arguments, &mut wanted);
-            (wanted, Some(rest))
-        }
-        None => (arguments, None),
-    }
+/// What a plan brings about of a composite's arguments, ready to be compared, and what it leaves for a later one. `None`: it brings about all of them.
+/// What is secret of the arguments is so in what is made of them.
+pub(crate) fn first_leg(ty: &dyn Composite, arguments: &Object, before: Option<&Object>) -> Option<Leg> {
+    let mut leg = ty.first_leg(before?, arguments)?;
+    carry_marks(arguments, &mut leg.wanted);
+    Some(leg)
 }
 
 /// What differs on the first leg of a way is kept by `ignore_changes` as it is then, and would stay so for ever.

@@ -66,7 +66,7 @@ pub use event::{Event, EventKind};
 pub use generation::{Generation, History};
 pub use host_facts::{concerns, firewalls, free_bytes};
 pub use json::{escape_json, from_json, has_too_long_number, implied_from_json, to_json, to_json_signed};
-pub use leg::Leg;
+pub use leg::{Leg, LegHint};
 pub use looking::Looking;
 pub use marks::Marks;
 pub use nearness::{listed, nearest};

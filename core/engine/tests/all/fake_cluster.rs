@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use karmaform_model::{
-    Address, Arg, Attribute, Child, ChildStep, Choreography, Composite, Diagnostic, Diagnostics, Expansion, GateSpec, Leg, Object, Point,
-    Renewed, Scene, Schema, Type, Value,
+    Address, Arg, Attribute, Child, ChildStep, Choreography, Composite, Diagnostic, Diagnostics, Expansion, GateSpec, Leg, LegHint, Object,
+    Point, Renewed, Scene, Schema, Type, Value,
 };
 
 /// How it orders its changes.
@@ -120,7 +120,8 @@ impl Composite for Cluster {
         let mut leg = wanted.clone();
         leg.insert("version".to_owned(), format!("leg-{next}").into());
         leg.insert("label".to_owned(), "on the way".into());
-        Some(Leg { wanted: leg, rest: format!("{next} first, then {to}") })
+        let hint = LegHint { kind: "fake_thing", text: format!("Get {next}, which is between {from} and {to}.") };
+        Some(Leg { wanted: leg, rest: format!("{next} first, then {to}"), hint: Some(hint) })
     }
 
     fn choreograph(&self, scene: &Scene<'_>) -> Result<Choreography, Diagnostics> {

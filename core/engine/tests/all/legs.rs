@@ -103,6 +103,27 @@ fn what_is_secret_of_the_arguments_is_so_on_the_way() {
     assert!(version.as_str() == Some("leg-2") && version.contains_secret());
 }
 
+/// What nobody has written is told with why it is wanted.
+#[test]
+fn what_fails_on_the_way_is_told_with_what_the_way_is() {
+    let mut lab = Lab::new();
+    lab.converge(&text("\"leg-1\"", ""));
+    let told = |lab: &Lab, version: &str| {
+        let planned = lab.try_plan(&text(version, ""), &Options::default());
+        let all = planned.diagnostics.iter().map(|d| (d.summary.clone(), d.hints.clone()));
+        all.collect::<Vec<_>>()
+    };
+    let hint = || vec!["Get 2, which is between 1 and 3.".to_owned()];
+    lab.world.lock().unreadable.extend(["a/unit".to_owned(), "b/unit".to_owned()]);
+    assert_eq!(told(&lab, "\"leg-3\""), [("Can't look".to_owned(), hint())], "once for both");
+    assert_eq!(told(&lab, "\"leg-2\""), [("Can't look".to_owned(), vec![])]);
+    // A connection that fails is no matter of what goes through it.
+    lab.world.lock().unreadable.clear();
+    lab.world.lock().unreachable.insert("a".to_owned());
+    let told = told(&lab, "\"leg-3\"");
+    assert!(!told.is_empty() && told.iter().all(|(_, hints)| !hints.contains(&hint()[0])), "{told:?}");
+}
+
 /// What `ignore_changes` keeps would stay for ever as it was on the way.
 #[test]
 fn what_is_ignored_must_not_change_on_the_way() {
