@@ -16,7 +16,7 @@ const LONGEST_PAUSE: u64 = 4_000;
 /// Says who holds it.
 pub(crate) fn lock(app: &mut App, open: &OpenBackend, operation: &str, timeout: u64) -> Result<LockId, Stop> {
     let who = information(app, open, operation);
-    let started = app.now();
+    let started = app.wiring.clock.monotonic();
     let mut delay = 1_000;
     let mut seen: Seen = None;
     loop {
@@ -31,7 +31,7 @@ pub(crate) fn lock(app: &mut App, open: &OpenBackend, operation: &str, timeout: 
         match tried {
             Ok(id) => return Ok(id),
             Err(BackendError::Locked(holder)) => {
-                let waited = app.now().saturating_sub(started);
+                let waited = app.wiring.clock.monotonic().saturating_sub(started);
                 if waited >= timeout {
                     return Err(refused(holder.as_deref(), &open.place).into());
                 }

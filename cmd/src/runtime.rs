@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use karmaform_engine::Runtime;
 use karmaform_model::BoxFuture;
@@ -19,6 +19,11 @@ impl Runtime for SystemClock {
     fn now(&self) -> u64 {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn monotonic(&self) -> u64 {
+        static SINCE: LazyLock<Instant> = LazyLock::new(Instant::now);
+        u64::try_from(SINCE.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     fn sleep(&self, milliseconds: u64) -> BoxFuture<'_, ()> {
@@ -38,6 +43,10 @@ pub(crate) struct UntilSignal {
 impl Runtime for UntilSignal {
     fn now(&self) -> u64 {
         self.clock.now()
+    }
+
+    fn monotonic(&self) -> u64 {
+        self.clock.monotonic()
     }
 
     fn sleep(&self, milliseconds: u64) -> BoxFuture<'_, ()> {

@@ -202,7 +202,7 @@ impl<'a> Dispatcher<'a> {
     }
 
     pub(crate) fn run(&mut self, step: usize, sent: Object, prior: Option<ResourceState>) {
-        let now = self.world.runtime.now();
+        let now = self.world.runtime.monotonic();
         let is_outside = self.is_outside(step);
         self.outside += usize::from(is_outside);
         self.stages[step] = Stage::Running;
@@ -232,7 +232,7 @@ impl<'a> Dispatcher<'a> {
 
     /// A running step says what it waits for.
     pub(crate) fn note(&mut self, note: Note) {
-        let now = self.world.runtime.now();
+        let now = self.world.runtime.monotonic();
         if let Some(running) = self.running.get_mut(&note.step) {
             running.waits_for = Some(note.text.clone());
             running.noticed = now;
@@ -245,7 +245,7 @@ impl<'a> Dispatcher<'a> {
         if self.options.heartbeat == 0 {
             return;
         }
-        let now = self.world.runtime.now();
+        let now = self.world.runtime.monotonic();
         let mut due = Vec::new();
         for (step, running) in &mut self.running {
             if now.saturating_sub(running.noticed) >= self.options.heartbeat {
@@ -338,7 +338,7 @@ impl<'a> Dispatcher<'a> {
             StepKind::Change { resource, part } => self.object_of(*resource, *part),
             _ => (None, None, false),
         };
-        let elapsed = self.running.get(&step).map_or(0, |r| self.world.runtime.now().saturating_sub(r.since));
+        let elapsed = self.running.get(&step).map_or(0, |r| self.world.runtime.monotonic().saturating_sub(r.since));
         (self.on_event)(Event { step, address, gate, action, deposed, id, importing, elapsed, kind });
     }
 

@@ -13,6 +13,11 @@ use crate::pool::Pool;
 pub trait Runtime: Send + Sync {
     /// Milliseconds since 1970-01-01 UTC.
     fn now(&self) -> u64;
+    /// Milliseconds since some moment that stays the same in a run, whoever sets the machine's clock meanwhile: how long something takes is told by these.
+    /// A clock that nobody sets needs none of its own.
+    fn monotonic(&self) -> u64 {
+        self.now()
+    }
     /// Waits.
     fn sleep(&self, milliseconds: u64) -> BoxFuture<'_, ()>;
     /// Ends when a look is to be over, whatever was not asked by then; of whom nobody can tell that, never.

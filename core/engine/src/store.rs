@@ -27,7 +27,7 @@ impl<'a> Store<'a> {
         options: &ApplyOptions,
     ) -> Self {
         let (stored, every) = (options.stored, options.checkpoint);
-        Self { backend, journal, runtime, stored, every, written: runtime.now(), warned: false, lost: false, wrote: false }
+        Self { backend, journal, runtime, stored, every, written: runtime.monotonic(), warned: false, lost: false, wrote: false }
     }
 
     /// Where others may write too, writes the state once before anything is done: if it was read stale, or somebody wrote it without a lock,
@@ -74,7 +74,7 @@ impl<'a> Store<'a> {
     /// # Errors
     /// If somebody else works on this state by now; then nothing more may start. That is told once.
     pub(crate) async fn checkpoint(&mut self, ledger: &mut Ledger<'_>, diagnostics: &mut Diagnostics) -> Result<(), Diagnostic> {
-        let now = self.runtime.now();
+        let now = self.runtime.monotonic();
         if self.lost || !ledger.dirty || now.saturating_sub(self.written) < self.every {
             return Ok(());
         }

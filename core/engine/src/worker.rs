@@ -133,7 +133,7 @@ async fn wait(around: &Surroundings<'_>, step: usize, gate: &GateSpec, arguments
         .ok_or_else(|| Diagnostic::error("Unknown gate", format!("There is no gate \"{}\" in this version.", gate.gate)))?;
     let connection = way(entry.schema, arguments);
     let runtime = around.world.runtime;
-    let deadline = runtime.now().saturating_add(gate.limit.saturating_mul(1_000));
+    let deadline = runtime.monotonic().saturating_add(gate.limit.saturating_mul(1_000));
     let (mut pause, longest) = GATE_PAUSES;
     let mut last = String::new();
     loop {
@@ -155,7 +155,7 @@ async fn wait(around: &Surroundings<'_>, step: usize, gate: &GateSpec, arguments
             around.note(step, seen.clone());
             last = seen;
         }
-        let now = runtime.now();
+        let now = runtime.monotonic();
         if around.is_interrupted() {
             return Err(Diagnostic::error(
                 "Interrupted",

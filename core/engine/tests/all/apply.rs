@@ -170,14 +170,14 @@ fn what_may_work_later_is_tried_again() {
     let outcome = lab.run("resource \"fake_local\" \"a\" { name = \"a\" }");
     assert!(outcome.is_success(), "{:?}", outcome.diagnostics);
     assert_eq!(kinds(&lab), ["fake_local.a started", "fake_local.a waiting trying again after: Not now", "fake_local.a succeeded"]);
-    assert!(lab.clock.0.load(Ordering::Relaxed) >= 1000);
+    assert!(lab.clock.waited.load(Ordering::Relaxed) >= 1000);
     // Not before whoever was asked says so; and nobody is waited for longer than a minute.
     for (asked, waited) in [(30, 30), (3_600, 60)] {
         let mut lab = Lab::new();
         lab.world.lock().fault = Some((0, Fault::After(asked)));
         assert!(lab.run("resource \"fake_local\" \"a\" { name = \"a\" }").is_success());
         assert_eq!(kinds(&lab)[1], format!("fake_local.a waiting trying again in {waited} s after: Not now"));
-        assert!(lab.clock.0.load(Ordering::Relaxed) >= waited * 1000);
+        assert!(lab.clock.waited.load(Ordering::Relaxed) >= waited * 1000);
     }
     // A connection that failed is tried again as well, and nothing was touched before.
     let text = "resource \"fake_thing\" \"t\" {\n name = \"t\"\n host = { provider = \"fake\", id = \"h9\" }\n}";

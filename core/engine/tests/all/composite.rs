@@ -1,5 +1,7 @@
 //! Composites: children, their order, gates between them, and the record at the end.
 
+use std::sync::atomic::Ordering;
+
 use karmaform_engine::Options;
 use karmaform_model::{EventKind, ModeOfPlan};
 
@@ -223,6 +225,18 @@ fn a_gate_says_what_it_waits_for_and_gives_up_in_the_end() {
     assert_eq!(error.address.as_ref().unwrap().to_string(), "fake_cluster.main");
     lab.world.lock().gate_looks.clear();
     lab.converge(&text(&["a"], "2"));
+}
+
+/// Somebody sets the machine's clock while a gate waits, by an hour each time.
+#[test]
+fn how_long_a_gate_waits_is_told_by_no_clock_that_is_set() {
+    let mut lab = Lab::new();
+    *lab.cluster.limit.lock().unwrap() = 5;
+    lab.clock.jumps.store(3_600_000, Ordering::Relaxed);
+    lab.world.lock().gate_looks.insert("a".into(), 3);
+    let outcome = lab.run(&text(&["a"], "1"));
+    assert!(outcome.is_success(), "{:?}", outcome.diagnostics);
+    assert!(lab.events.iter().all(|event| event.elapsed <= 5_000), "{:?}", lab.events);
 }
 
 #[test]

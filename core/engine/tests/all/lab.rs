@@ -20,15 +20,24 @@ use crate::fake_cluster::Cluster;
 
 /// A clock that only goes when someone waits.
 #[derive(Default)]
-pub struct Clock(pub AtomicU64);
+pub struct Clock {
+    pub waited: AtomicU64,
+    /// By how much it is set ahead each time that it is looked at.
+    pub jumps: AtomicU64,
+    pub ahead: AtomicU64,
+}
 
 impl Runtime for Clock {
     fn now(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        let ahead = self.ahead.fetch_add(self.jumps.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.waited.load(Ordering::Relaxed) + ahead
+    }
+    fn monotonic(&self) -> u64 {
+        self.waited.load(Ordering::Relaxed)
     }
     fn sleep(&self, milliseconds: u64) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            self.0.fetch_add(milliseconds, Ordering::Relaxed);
+            self.waited.fetch_add(milliseconds, Ordering::Relaxed);
         })
     }
 }
