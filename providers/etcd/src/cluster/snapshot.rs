@@ -126,7 +126,8 @@ if ! is_whole "$file"; then
   exit 1
 fi
 sync "$file"
-ls -1t "$kept"/before-*.db | tail -n +{too_many} | while read -r old; do rm -f "$old"; done
+# The one that was just saved stays, also where the clock was set back since the others were.
+ls -1t "$kept"/before-*.db | grep -vxF "$file" | tail -n +{too_many} | while read -r old; do rm -f "$old"; done
 note "$seen"
 echo "saved $file, $(stat -c %s "$file") bytes""#,
         look = look(places),
@@ -136,6 +137,6 @@ echo "saved $file, $(stat -c %s "$file") bytes""#,
         authority = places.authority,
         port = cluster.client_port,
         limit = LIMIT - 60,
-        too_many = KEPT + 1,
+        too_many = KEPT,
     )
 }

@@ -9,6 +9,7 @@ mod expansion;
 mod fake;
 mod golden;
 mod hosts;
+mod kept_snapshots;
 mod kubernetes;
 mod kubernetes_expansion;
 mod kubernetes_members;

@@ -59,6 +59,7 @@ if ! is_whole "$file"; then
   exit 1
 fi
 sync "$file"
-ls -1t "$kept"/before-*.db | tail -n +4 | while read -r old; do rm -f "$old"; done
+# The one that was just saved stays, also where the clock was set back since the others were.
+ls -1t "$kept"/before-*.db | grep -vxF "$file" | tail -n +3 | while read -r old; do rm -f "$old"; done
 note "$seen"
 echo "saved $file, $(stat -c %s "$file") bytes"
