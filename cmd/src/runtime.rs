@@ -1,10 +1,10 @@
 //! The async runtime, the clock, and what Ctrl-C does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::io::Write as _;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use karmaform_engine::Runtime;
@@ -63,16 +63,12 @@ pub(crate) fn seconds(clock: &dyn Runtime) -> i64 {
     i64::try_from(clock.now() / 1_000).unwrap_or(i64::MAX)
 }
 
-/// Whoever listens to signals ends at once: nothing is under way that would be left half done.
-const AT_ONCE: u8 = 0;
-/// The first signal asks, a Ctrl-C after it ends at once.
-const ASK_FIRST: u8 = 1;
-
 /// What a signal did and shall do.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt {
     flag: Arc<AtomicBool>,
-    manner: Arc<AtomicU8>,
+    /// The first signal asks, and a Ctrl-C after it ends at once. Until then nothing is under way that would be left half done, and the first one does.
+    asks_first: Arc<AtomicBool>,
     woken: Arc<tokio::sync::Notify>,
     /// What a test has made, or is about to make: no state tells of it.
     left: Arc<Mutex<BTreeSet<String>>>,
@@ -80,12 +76,12 @@ pub(crate) struct Interrupt {
 }
 
 /// Gives back what a run holds; what there is to say of that is its result, with a space before.
-type GiveBack = BoxFuture<'static, String>;
+pub(crate) type GiveBack = BoxFuture<'static, String>;
 
 /// What is to be given back before everything ends at once.
 #[derive(Default)]
 struct Held {
-    give_back: Mutex<Option<GiveBack>>,
+    give_back: Mutex<BTreeMap<String, GiveBack>>,
     /// A signal gives it back, and ends everything then.
     ends: AtomicBool,
 }
@@ -97,9 +93,21 @@ impl std::fmt::Debug for Held {
 }
 
 impl Held {
-    fn replace(&self, with: Option<GiveBack>) -> Option<GiveBack> {
-        std::mem::replace(&mut *self.give_back.lock().unwrap_or_else(PoisonError::into_inner), with)
+    fn things(&self) -> MutexGuard<'_, BTreeMap<String, GiveBack>> {
+        self.give_back.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a signal means.
+pub(crate) enum Meaning {
+    /// Nothing that was not said before.
+    Nothing,
+    /// What is under way shall come to its end.
+    Ask,
+    /// Everything ends once this was done.
+    EndAfter(GiveBack),
+    /// Everything ends now, with these words.
+    EndNow(String),
 }
 
 impl Interrupt {
@@ -132,7 +140,7 @@ impl Interrupt {
 
     /// While the result lives, the first signal only asks.
     pub(crate) fn ask_first(&self) -> Asking {
-        let before = self.manner.swap(ASK_FIRST, Ordering::SeqCst);
+        let before = self.asks_first.swap(true, Ordering::SeqCst);
         Asking { of: self.clone(), before }
     }
 
@@ -146,14 +154,18 @@ impl Interrupt {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// From now on a signal that ends everything at once waits until this was done. It takes no longer than people wait.
-    pub(crate) fn hold(&self, give_back: GiveBack) {
-        drop(self.held.replace(Some(give_back)));
+    /// From now on a signal that ends everything at once waits until this was done, in the place of what was said of the same name before. It takes no
+    /// longer than people wait. False if a signal ends everything already.
+    pub(crate) fn hold(&self, name: &str, give_back: GiveBack) -> bool {
+        let former = self.held.things().insert(name.to_owned(), give_back);
+        drop(former);
+        !self.held.ends.load(Ordering::SeqCst)
     }
 
     /// Whoever holds it gives it back by himself; false if a signal does so already, and ends everything then.
-    pub(crate) fn let_go(&self) -> bool {
-        self.held.replace(None).is_some() || !self.held.ends.load(Ordering::SeqCst)
+    pub(crate) fn let_go(&self, name: &str) -> bool {
+        let mut things = self.held.things();
+        things.remove(name).is_some() || !self.held.ends.load(Ordering::SeqCst)
     }
 
     /// What is said of an end in the middle.
@@ -166,45 +178,75 @@ impl Interrupt {
         format!("\nEnded at once, in the middle of a test. What it made is not undone, and no state knows of it. Left may be:{listed}\n")
     }
 
-    /// Ctrl-C says twice that it is meant. Whoever manages processes repeats SIGTERM until they have ended (Argo Workflows every ten seconds), and
-    /// means no more by the second one than by the first. So does a terminal that goes away: its shell and the kernel both tell.
+    /// Does what a signal means.
     pub(crate) fn on_signal(&self, kind: SignalKind) {
-        if kind != SignalKind::interrupt() && self.is_set() && self.manner.load(Ordering::SeqCst) == ASK_FIRST {
-            return;
-        }
-        let is_first = !self.is_set();
-        if self.manner.load(Ordering::SeqCst) == AT_ONCE || !is_first {
-            let is_ending = self.held.ends.swap(true, Ordering::SeqCst);
-            // What is held is being given back. Only a Ctrl-C does not wait for that.
-            if is_ending && kind != SignalKind::interrupt() {
-                return;
-            }
-            if let Some(give_back) = self.held.replace(None).filter(|_| is_first) {
-                // Nothing more is begun by then.
-                self.set();
+        match self.meaning(kind) {
+            Meaning::Nothing => {}
+            Meaning::Ask => self.set(),
+            Meaning::EndAfter(give_back) => {
                 tokio::spawn(async move {
                     let said = give_back.await;
                     end_at_once(&format!("\nInterrupted.{said}\n"));
                 });
-                return;
             }
-            // The kernel releases the lock; the journal is whole.
-            end_at_once(&if is_first { String::new() } else { self.last_words() });
+            // The kernel releases the lock of a file; the journal is whole.
+            Meaning::EndNow(words) => end_at_once(&words),
         }
-        self.set();
     }
+
+    /// Ctrl-C says twice that it is meant. Whoever manages processes repeats SIGTERM until they have ended (Argo Workflows every ten seconds), and
+    /// means no more by the second one than by the first. So does a terminal that goes away: its shell and the kernel both tell.
+    pub(crate) fn meaning(&self, kind: SignalKind) -> Meaning {
+        let is_repeated = kind != SignalKind::interrupt();
+        // As long as this is had, nobody lets go: whoever does says before that he is to be asked first.
+        let mut things = self.held.things();
+        let (is_first, asks) = (!self.is_set(), self.asks_first.load(Ordering::SeqCst));
+        if asks {
+            return match (is_first, is_repeated) {
+                (true, _) => Meaning::Ask,
+                (false, true) => Meaning::Nothing,
+                (false, false) => Meaning::EndNow(self.last_words()),
+            };
+        }
+        // What is held is being given back. Only a Ctrl-C does not wait for that.
+        if self.held.ends.swap(true, Ordering::SeqCst) && is_repeated {
+            return Meaning::Nothing;
+        }
+        let things = std::mem::take(&mut *things);
+        if is_first && !things.is_empty() {
+            // Nothing more is begun by then.
+            self.set();
+            return Meaning::EndAfter(Box::pin(all_of(things)));
+        }
+        Meaning::EndNow(if is_first { String::new() } else { self.last_words() })
+    }
+}
+
+/// Gives all of it back at once; what there is to say of it.
+async fn all_of(things: BTreeMap<String, GiveBack>) -> String {
+    let tasks: Vec<_> = things.into_values().map(tokio::spawn).collect();
+    let mut said = String::new();
+    for task in tasks {
+        match task.await {
+            Ok(words) => said.push_str(&words),
+            // All that runs is ended already, and whoever does that has the last word.
+            Err(error) if error.is_cancelled() => std::future::pending().await,
+            Err(_) => {}
+        }
+    }
+    said
 }
 
 /// See [`Interrupt::ask_first`].
 #[derive(Debug)]
 pub(crate) struct Asking {
     of: Interrupt,
-    before: u8,
+    before: bool,
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        self.of.manner.store(self.before, Ordering::SeqCst);
+        self.of.asks_first.store(self.before, Ordering::SeqCst);
     }
 }
 
@@ -296,7 +338,7 @@ mod tests {
         // This process would end here, and with it the test.
         interrupt.on_signal(SignalKind::terminate());
         drop(around);
-        assert_eq!(interrupt.manner.load(Ordering::SeqCst), AT_ONCE);
+        assert!(!interrupt.asks_first.load(Ordering::SeqCst));
     }
 
     #[test]
@@ -314,25 +356,30 @@ mod tests {
     fn what_is_repeated_waits_for_what_is_being_given_back() {
         let interrupt = Interrupt::default();
         Executor::new().unwrap().block_on(async {
-            interrupt.hold(Box::pin(std::future::pending()));
+            assert!(interrupt.hold("a", Box::pin(std::future::pending())));
             // This process would end here, and with it the test.
             for kind in [SignalKind::hangup(), SignalKind::hangup(), SignalKind::terminate()] {
                 interrupt.on_signal(kind);
             }
         });
-        assert!(interrupt.is_set() && !interrupt.let_go());
+        assert!(interrupt.is_set() && !interrupt.let_go("a"));
     }
 
     #[test]
     fn what_is_held_is_given_back_by_who_took_it_unless_a_signal_does() {
         let interrupt = Interrupt::default();
-        assert!(interrupt.let_go(), "nothing is held");
-        interrupt.hold(Box::pin(async { String::new() }));
-        assert!(interrupt.let_go());
-        interrupt.hold(Box::pin(async { String::new() }));
-        // As a signal does it, but for the end.
-        interrupt.held.ends.store(true, Ordering::SeqCst);
-        assert!(interrupt.held.replace(None).is_some() && !interrupt.let_go());
+        let says = |what: &'static str| -> GiveBack { Box::pin(async move { what.to_owned() }) };
+        assert!(interrupt.let_go("a"), "nothing is held");
+        assert!(interrupt.hold("a", says(" A.")));
+        assert!(interrupt.let_go("a"));
+        for (name, words) in [("a", " A."), ("b", " Old."), ("b", " B.")] {
+            assert!(interrupt.hold(name, says(words)));
+        }
+        let Meaning::EndAfter(give_back) = interrupt.meaning(SignalKind::terminate()) else { panic!("it is held") };
+        assert_eq!(Executor::new().unwrap().block_on(give_back), " A. B.");
+        assert!(interrupt.is_set() && !interrupt.let_go("a") && !interrupt.hold("c", says(" C.")), "everything ends");
+        assert!(matches!(interrupt.meaning(SignalKind::terminate()), Meaning::Nothing));
+        assert!(matches!(interrupt.meaning(SignalKind::interrupt()), Meaning::EndNow(_)));
     }
 
     #[test]

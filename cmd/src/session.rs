@@ -1,7 +1,6 @@
 //! One look at a state: the backend, its lock, and what a dead run left in the journal.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use karmaform_engine::{Recovery, recover};
 use karmaform_model::{
@@ -11,14 +10,11 @@ use karmaform_model::{
 use crate::app::{App, Stop, VERSION};
 use crate::backend::{KeepAlive, unsealable};
 use crate::flags::LockFlags;
-use crate::locking::{lock, refused};
+use crate::locking::{ask, let_go, lock, not_released, refused, release};
 use crate::policies::Overrides;
 use crate::project::is_configuration;
 use crate::wiring::{DEFAULT_WORKSPACE, OpenBackend};
 use crate::workspace;
-
-/// So long a run that a signal ends waits until its lock is released.
-const RELEASE: Duration = Duration::from_secs(10);
 
 /// A backend that is open, with the state as it was read.
 pub(crate) struct Session {
@@ -73,9 +69,6 @@ impl Session {
         read: fn(&mut App, OpenBackend) -> Result<Self, Stop>,
     ) -> Result<Self, Stop> {
         let held = if flags.lock { Some(lock(app, &open, operation, flags.lock_timeout)?) } else { None };
-        if let Some(id) = &held {
-            hold(app, &open, id);
-        }
         let backend = Arc::clone(&open.backend);
         let alive = held.as_ref().and_then(|id| KeepAlive::start(app, &backend, id));
         match read(app, open) {
@@ -87,9 +80,7 @@ impl Session {
             Err(stop) => {
                 drop(alive);
                 if let Some(id) = held {
-                    let _asking = app.interrupt.ask_first();
-                    let_go(app);
-                    let _ = app.executor.block_on(backend.unlock(&id));
+                    let _ = release(app, &*backend, &id);
                 }
                 Err(stop)
             }
@@ -107,11 +98,11 @@ impl Session {
         }
         // The journal of a run that is alive is none of ours. Only who gets the lock knows that there is none.
         let who = information(app, &open, "OperationTypePlan");
-        match app.executor.block_on(open.backend.lock(&who)) {
+        match ask(app, &open, &who, None) {
             Ok(id) => {
                 let backend = Arc::clone(&open.backend);
                 let session = Self::read(app, open);
-                let _ = app.executor.block_on(backend.unlock(&id));
+                let _ = release(app, &*backend, &id);
                 session
             }
             Err(BackendError::Locked(holder)) => {
@@ -230,41 +221,16 @@ impl Session {
         let _asking = app.interrupt.ask_first();
         self.keep(app);
         let Some((id, alive)) = self.lock.take() else { return };
-        let_go(app);
         let lost = alive.as_ref().and_then(KeepAlive::lost);
         drop(alive);
         if let Some(lost) = lost {
+            let_go(app, &id);
             app.show(&lost.into());
-        } else if let Err(error) = app.executor.block_on(self.open.backend.unlock(&id)) {
+        } else if let Err(error) = release(app, &*self.open.backend, &id) {
             let detail = not_released(&self.open.place, &error.to_string());
             app.show(&Diagnostic::warning("Error releasing the state lock", detail).into());
         }
     }
-}
-
-/// From now on a signal that ends everything at once releases the lock before: whoever comes next would have to wait until its lease is over, or to
-/// remove it by hand where it has none.
-fn hold(app: &App, open: &OpenBackend, id: &LockId) {
-    let (backend, place, id) = (Arc::clone(&open.backend), open.place.clone(), id.clone());
-    let release = async move {
-        match tokio::time::timeout(RELEASE, backend.unlock(&id)).await {
-            Ok(Ok(())) => String::new(),
-            Ok(Err(error)) => format!(" {}", not_released(&place, &error.to_string())),
-            Err(_) => format!(" {}", not_released(&place, "there was no answer in time")),
-        }
-    };
-    app.interrupt.hold(Box::pin(release));
-}
-
-/// The lock is about to be released as it should be. Where a signal does that already, everything ends with it.
-fn let_go(app: &App) {
-    if !app.interrupt.let_go() {
-        app.executor.block_on(std::future::pending::<()>());
-    }
-}
-
-fn not_released(place: &str, why: &str) -> String {
-    format!("The lock of the state at {place} could not be released: {why}.")
 }
 
 /// A digest of the files of the configuration, in hexadecimal digits.

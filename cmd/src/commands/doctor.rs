@@ -6,6 +6,7 @@ use karmaform_remote::{Probed, probe};
 use crate::app::{App, Ended, Stop};
 use crate::backend::{open_backend, unfit};
 use crate::flags::VariableFlags;
+use crate::locking::{ask, release};
 use crate::reading::settings_of_directory;
 use crate::session::{backend_failed, information, read_state, sentence};
 
@@ -36,8 +37,8 @@ pub(crate) fn run(app: &mut App, args: &Args) -> Ended {
         app.show(&unlocked.into());
     } else if wrong.is_empty() {
         let who = information(app, &open, "doctor");
-        match app.executor.block_on(open.backend.lock(&who)) {
-            Ok(id) => match app.executor.block_on(open.backend.unlock(&id)) {
+        match ask(app, &open, &who, None) {
+            Ok(id) => match release(app, &*open.backend, &id) {
                 Ok(()) => app.say("  ok     it can be locked and unlocked\n"),
                 Err(error) => wrong.push(backend_failed("unlock", &open.place, &error)),
             },

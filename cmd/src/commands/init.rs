@@ -7,7 +7,7 @@ use crate::app::{App, Ended, Stop};
 use crate::backend::{Chosen, KeepAlive, Record, changed, local_record, place_before, seal_of, unfit};
 use crate::disk::reason_to_write;
 use crate::flags::{LockFlags, VariableFlags, boolean};
-use crate::locking::lock;
+use crate::locking::{ask, lock, release};
 use crate::project::load_unjudged;
 use crate::reading::without_missing_variables;
 use crate::session::{backend_failed, information, read_state, sentence};
@@ -145,8 +145,8 @@ fn try_lock(app: &mut App, open: &OpenBackend) {
         return;
     }
     let who = information(app, open, "init");
-    let tried = match app.executor.block_on(open.backend.lock(&who)) {
-        Ok(id) => app.executor.block_on(open.backend.unlock(&id)).map_err(|e| ("unlock", e)),
+    let tried = match ask(app, open, &who, None) {
+        Ok(id) => release(app, &*open.backend, &id).map_err(|e| ("unlock", e)),
         Err(BackendError::Locked(_)) => Ok(()),
         Err(error) => Err(("lock", error)),
     };
@@ -199,13 +199,13 @@ pub(crate) fn move_one(app: &mut App, from: &OpenBackend, to: &OpenBackend, (tim
                 None => copy(app, from, to, force),
             };
             drop(alive_to);
-            let _ = app.executor.block_on(to.backend.unlock(&held_to));
+            let _ = release(app, &*to.backend, &held_to);
             copied
         }
         Err(stop) => Err(stop),
     };
     drop(alive_from);
-    let _ = app.executor.block_on(from.backend.unlock(&held_from));
+    let _ = release(app, &*from.backend, &held_from);
     if let Some((state, has_history)) = copied? {
         let workspace = if to.workspace == DEFAULT_WORKSPACE { String::new() } else { format!(" of the workspace \"{}\"", to.workspace) };
         let text = format!(

@@ -8,7 +8,7 @@ use crate::app::{App, Ended, Stop, VERSION};
 use crate::backend::open_workspace;
 use crate::disk::reason;
 use crate::flags::{LockFlags, VariableFlags, boolean};
-use crate::locking::lock;
+use crate::locking::{lock, release};
 use crate::reading::settings_of_directory;
 use crate::session::{backend_failed, read_state};
 use crate::ui::resource::resources;
@@ -249,7 +249,7 @@ fn with_lock<T>(
     let held = if flags.lock { Some(lock(app, open, operation, flags.lock_timeout)?) } else { None };
     let done = work(app, open);
     if let Some(id) = held {
-        let _ = app.executor.block_on(open.backend.unlock(&id));
+        let _ = release(app, &*open.backend, &id);
     }
     done
 }

@@ -1,6 +1,6 @@
 //! Locks that are taken only to look, of which none is left, and one that is held while another one is waited for.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use karmaform_model::{BackendError, BoxFuture, Clear, Journal, JournalRecord, LockId, LockInfo, Serial, Snapshot, StateBackend};
@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::commands::init::move_one;
 use crate::flags::LockFlags;
 use crate::output::Output;
-use crate::runtime::Interrupt;
+use crate::runtime::{Interrupt, Meaning};
 use crate::session::{NoJournal, Session};
 use crate::wiring::{DEFAULT_WORKSPACE, OpenBackend, OpenJournal};
 
@@ -178,4 +178,80 @@ fn a_lock_is_kept_while_the_one_of_the_new_place_is_waited_for() {
     assert!(asked.first() == Some(&"lock") && asked.last() == Some(&"unlock") && asked.contains(&"renew"), "{asked:?}");
     let asked = to.asked.lock().unwrap().clone();
     assert!(asked.starts_with(&["lock", "lock"]) && asked.last() == Some(&"unlock"), "{asked:?}");
+}
+
+/// A backend to which a signal comes while its lock is asked for.
+struct Signalled {
+    asked: Mutex<Vec<&'static str>>,
+    interrupt: Interrupt,
+    /// Told once the signal would end everything.
+    over: mpsc::Sender<String>,
+    is_free: bool,
+}
+
+impl StateBackend for Signalled {
+    fn read(&self) -> BoxFuture<'_, Result<Option<Snapshot>, BackendError>> {
+        self.asked.lock().unwrap().push("read");
+        Box::pin(async { Ok(None) })
+    }
+
+    fn write<'a>(&'a self, _: Option<Serial>, _: &'a Snapshot) -> BoxFuture<'a, Result<(), BackendError>> {
+        self.asked.lock().unwrap().push("write");
+        Box::pin(async { Ok(()) })
+    }
+
+    fn lock<'a>(&'a self, who: &'a LockInfo) -> BoxFuture<'a, Result<LockId, BackendError>> {
+        self.asked.lock().unwrap().push("lock");
+        Box::pin(async move {
+            let Meaning::EndAfter(give_back) = self.interrupt.meaning(SignalKind::interrupt()) else {
+                panic!("nobody waits for the answer")
+            };
+            let over = self.over.clone();
+            tokio::spawn(async move { over.send(give_back.await) });
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            if self.is_free { Ok(LockId(who.id.clone())) } else { Err(BackendError::Locked(None)) }
+        })
+    }
+
+    fn unlock<'a>(&'a self, _: &'a LockId) -> BoxFuture<'a, Result<(), BackendError>> {
+        self.asked.lock().unwrap().push("unlock");
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// What is asked of a backend where a signal comes while its lock is on its way, and what is said at the end.
+fn signalled(is_free: bool, work: fn(&mut App, OpenBackend)) -> (Vec<&'static str>, String) {
+    let place = Place::new("");
+    let (over, ended) = mpsc::channel();
+    let interrupt = Interrupt::default();
+    let backend = Arc::new(Signalled { asked: Mutex::default(), interrupt: interrupt.clone(), over, is_free });
+    let (wiring, asked) = (place.wiring(), Arc::clone(&backend));
+    // It never goes on, as all has ended by then.
+    std::thread::spawn(move || {
+        let (output, _) = Output::captured("");
+        let mut app = App::new(wiring, output).unwrap();
+        app.interrupt = interrupt;
+        work(&mut app, opened("http", backend, Box::new(|| Ok(Box::new(Left) as Box<dyn Journal>))));
+    });
+    let said = ended.recv_timeout(Duration::from_secs(60)).unwrap();
+    let asked = asked.asked.lock().unwrap().clone();
+    (asked, said)
+}
+
+#[test]
+fn a_signal_while_a_lock_is_asked_for_releases_what_comes() {
+    fn state(app: &mut App, open: OpenBackend) {
+        drop(Session::unsettled(app, open, "state-push", &LockFlags { lock: true, lock_timeout: 60_000 }));
+    }
+    fn look(app: &mut App, open: OpenBackend) {
+        drop(Session::shared(app, open));
+    }
+    fn init(app: &mut App, open: OpenBackend) {
+        drop(move_one(app, &open, &Leased::new(0).open(), (60_000, false)));
+    }
+    let works: [fn(&mut App, OpenBackend); 3] = [state, look, init];
+    for work in works {
+        assert_eq!(signalled(true, work), (vec!["lock", "unlock"], String::new()));
+        assert_eq!(signalled(false, work), (vec!["lock"], String::new()), "somebody else's is not released");
+    }
 }
