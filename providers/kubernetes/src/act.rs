@@ -127,9 +127,11 @@ pub(crate) async fn apply(client: &Client, before: Option<&Object>, after: &Obje
     }
     if is_new && (shared || !force) {
         let there = client.get(&place, &name.name).await.map_err(|f| told("get", f))?;
-        match there.filter(|live| fields::ours(live).is_none() && !fields::is_untracked(live)) {
-            Some(live) if shared => return Ok(now(after, &name, (&place, &live), true)),
-            Some(_) => return Err(foreign(&name.to_string(), after)),
+        match there {
+            Some(live) if fields::ours(&live).is_none() && !fields::is_untracked(&live) => {
+                return if shared { Ok(now(after, &name, (&place, &live), true)) } else { Err(foreign(&name.to_string(), after)) };
+            }
+            Some(live) => drop(until_made_way(client, &place, &name, live, after).await?),
             None => {}
         }
     }
@@ -140,7 +142,10 @@ pub(crate) async fn apply(client: &Client, before: Option<&Object>, after: &Obje
     let hulls = match is_new {
         true => None,
         false => {
-            let live = client.get(&place, &name.name).await.map_err(|f| told("get", f))?;
+            let live = match client.get(&place, &name.name).await.map_err(|f| told("get", f))? {
+                Some(live) => until_made_way(client, &place, &name, live, after).await?,
+                None => None,
+            };
             live.and_then(|live| fields::dropped(&fields::ours(&live)?, &request, &live))
         }
     };
@@ -185,6 +190,15 @@ pub(crate) async fn apply(client: &Client, before: Option<&Object>, after: &Obje
         live = wait::until(client, &place, &name, &uid, wanted, timeout(after), &hidden).await?;
     }
     Ok(now(after, &name, (&place, &live), false))
+}
+
+/// What is on its way out takes changes, and all of them go with it. So its end is waited for, and it is made anew then. Gives it back if it stays.
+async fn until_made_way(client: &Client, place: &Place, name: &Name, live: Json, after: &Object) -> Result<Option<Json>, Diagnostic> {
+    if !live["metadata"]["deletionTimestamp"].is_string() {
+        return Ok(Some(live));
+    }
+    until_gone(client, place, name, live["metadata"]["uid"].as_str(), limit(name, after)).await?;
+    Ok(None)
 }
 
 /// Takes away what is left of what was [`fields::dropped`] and belongs to nobody. Once that was applied, only here it is known what it was: a controller
@@ -277,18 +291,28 @@ pub(crate) async fn delete(client: &Client, before: &Object) -> Result<(), Diagn
     if !client.delete(&place, &name.name, uid, policy).await.map_err(|f| told("delete", f))? {
         return Ok(());
     }
-    let limit = if name.kind == "Namespace" { seconds(before, NAMESPACE_TIMEOUT) } else { timeout(before) };
+    until_gone(client, &place, &name, uid, limit(&name, before)).await
+}
+
+/// How long the end of an object is waited for.
+fn limit(name: &Name, object: &Object) -> Duration {
+    if name.kind == "Namespace" { seconds(object, NAMESPACE_TIMEOUT) } else { timeout(object) }
+}
+
+/// Waits until what is deleted is gone.
+async fn until_gone(client: &Client, place: &Place, name: &Name, uid: Option<&str>, limit: Duration) -> Result<(), Diagnostic> {
+    let told = |failure: Failure| failure.diagnostic(client.place(), &place.call("get", &name.name), &[]);
     let end = Instant::now() + limit;
     let mut first = None;
     loop {
-        let Some(live) = client.get(&place, &name.name).await.map_err(|f| told("get", f))? else { return Ok(()) };
+        let Some(live) = client.get(place, &name.name).await.map_err(told)? else { return Ok(()) };
         let now = live["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         // Another one under the same name is not ours to wait for.
         if *first.get_or_insert_with(|| uid.map_or_else(|| now.clone(), str::to_owned)) != now {
             return Ok(());
         }
         if Instant::now() >= end {
-            return Err(remains(&name, &place, &live, limit));
+            return Err(remains(name, place, &live, limit));
         }
         sleep(PAUSE).await;
     }
@@ -315,3 +339,7 @@ fn remains(name: &Name, place: &Place, live: &Json, limit: Duration) -> Diagnost
     .with_hint("See whether the controllers that remove these finalizers run; then apply again.")
     .with_hint("Or raise `timeout`.")
 }
+
+#[cfg(test)]
+#[path = "act_tests.rs"]
+mod tests;
