@@ -58,7 +58,6 @@ const KINDS: &[(&str, &[Row])] = &[
         &[("Ingress", "ingresses", true), ("IngressClass", "ingressclasses", false), ("NetworkPolicy", "networkpolicies", true)],
     ),
     ("policy/v1", &[("PodDisruptionBudget", "poddisruptionbudgets", true)]),
-    ("policy/v1beta1", &[("PodDisruptionBudget", "poddisruptionbudgets", true)]),
     (
         "rbac.authorization.k8s.io/v1",
         &[
@@ -80,9 +79,17 @@ const KINDS: &[(&str, &[Row])] = &[
     ),
 ];
 
+/// What older servers have in the place of a stable version, and newer ones do not have any more.
+const FORMER: &[(&str, &[Row])] = &[("policy/v1beta1", &[("PodDisruptionBudget", "poddisruptionbudgets", true)])];
+
+/// True for a version that only some servers have.
+pub(crate) fn is_former(api_version: &str) -> bool {
+    FORMER.iter().any(|(v, _)| *v == api_version)
+}
+
 /// How servers serve a kind of Kubernetes' own; none for what is not its own, or not in this version of its group.
 pub(crate) fn kind(api_version: &str, kind: &str) -> Option<Served> {
-    let (_, rows) = KINDS.iter().find(|(v, _)| *v == api_version)?;
+    let (_, rows) = KINDS.iter().chain(FORMER).find(|(v, _)| *v == api_version)?;
     let (kind, plural, namespaced) = rows.iter().find(|(k, ..)| *k == kind)?;
     Some(Served { kind: (*kind).to_owned(), plural: (*plural).to_owned(), namespaced: *namespaced })
 }
@@ -90,6 +97,13 @@ pub(crate) fn kind(api_version: &str, kind: &str) -> Option<Served> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_version_is_both_stable_and_gone_from_some_servers() {
+        assert!(KINDS.iter().all(|(version, _)| !is_former(version)) && is_former("policy/v1beta1"));
+        // Whether somebody else's is still there, the name of its version does not tell.
+        assert!(!is_former("policy.example.com/v1beta1"));
+    }
 
     #[test]
     fn own_kinds_are_known_in_their_stable_versions_alone() {

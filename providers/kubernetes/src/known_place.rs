@@ -2,13 +2,14 @@
 
 use karmaform_model::Diagnostic;
 
+use crate::builtin;
 use crate::client::{Client, Place};
 use crate::look::place;
 
 /// As [`place`], for what is known of before alone: in the version that the server prefers where it serves the one of then no more.
 pub(crate) async fn known_place(client: &Client, version: &str, kind: &str, namespace: &str) -> Result<Option<Place>, Diagnostic> {
     // Who wants it in a version that goes away one day knows that it is served; what was made once does not tell.
-    if version.contains("beta") {
+    if builtin::is_former(version) {
         client.doubt(version);
     }
     let found = place(client, version, kind, namespace).await?;
