@@ -24,6 +24,10 @@ pub(crate) fn deployments(namespace: &str) -> Place {
     workloads("Deployment", "deployments", namespace)
 }
 
+fn replica_sets(namespace: &str) -> Place {
+    workloads("ReplicaSet", "replicasets", namespace)
+}
+
 fn workloads(kind: &str, plural: &str, namespace: &str) -> Place {
     Place { api_version: "apps/v1".to_owned(), ..core(kind, plural, namespace) }
 }
@@ -72,17 +76,41 @@ pub(crate) async fn is_stuck(client: &Client, workload: &Json) -> bool {
 
 /// True if the server refuses to make pods for a workload: a quota, a limit range, a webhook. That may change, but seldom by waiting.
 pub(crate) async fn is_refused(client: &Client, workload: &Json) -> bool {
-    let conditions = workload["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    if conditions.iter().any(|c| c["type"] == "ReplicaFailure" && c["status"] == "True") {
-        return true;
+    if workload["kind"] == "Deployment" {
+        return makes_none(workload) && is_of_now(client, workload).await;
     }
     // Of a StatefulSet or a DaemonSet only events tell.
     let (Some(namespace), Some(selector)) = (workload["metadata"]["namespace"].as_str(), selector(workload)) else { return false };
-    if workload["kind"] == "Deployment" || !client.select(&pods(namespace), &selector, "").await.is_ok_and(|found| found.is_empty()) {
+    if !client.select(&pods(namespace), &selector, "").await.is_ok_and(|found| found.is_empty()) {
         return false;
     }
     latest(&events(client, &workload["metadata"]).await, &["FailedCreate", "SuccessfulCreate"])
         .is_some_and(|e| e["reason"] == "FailedCreate")
+}
+
+/// True for a Deployment or a ReplicaSet that says that its pods can't be made.
+fn makes_none(workload: &Json) -> bool {
+    let conditions = workload["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    conditions.iter().any(|c| c["type"] == "ReplicaFailure" && c["status"] == "True")
+}
+
+/// True if what a Deployment says of its pods is said of those that are wanted now. It takes over what its ReplicaSets say, those of former revisions
+/// among them, and it says nothing new before its controller has seen a change. Source: `getReplicaFailures`, `pkg/controller/deployment` in Kubernetes.
+async fn is_of_now(client: &Client, deployment: &Json) -> bool {
+    const REVISION: &str = "deployment.kubernetes.io/revision";
+    let number = |value: &Json| value.as_i64().unwrap_or(0);
+    if number(&deployment["status"]["observedGeneration"]) < number(&deployment["metadata"]["generation"]) {
+        return false;
+    }
+    let (Some(namespace), Some(selector)) = (deployment["metadata"]["namespace"].as_str(), selector(deployment)) else { return true };
+    // Who may not list them believes the Deployment.
+    let Ok(sets) = client.select(&replica_sets(namespace), &selector, "").await else { return true };
+    let (uid, revision) = (&deployment["metadata"]["uid"], &deployment["metadata"]["annotations"][REVISION]);
+    let is_current = |set: &&Json| {
+        let owners = set["metadata"]["ownerReferences"].as_array().map(Vec::as_slice).unwrap_or_default();
+        owners.iter().any(|owner| owner["uid"] == *uid) && set["metadata"]["annotations"][REVISION] == *revision
+    };
+    sets.iter().find(is_current).is_none_or(makes_none)
 }
 
 /// Why the server refused to make this pod of a StatefulSet when that was tried last, in a few words; none if it did not.
@@ -134,3 +162,7 @@ pub(crate) async fn of_workload(client: &Client, workload: &Json, hidden: &[Stri
     }
     (!sentences.is_empty()).then(|| sentences.join(". "))
 }
+
+#[cfg(test)]
+#[path = "pods_why_tests.rs"]
+mod tests;
