@@ -335,6 +335,27 @@ fn clocks_that_are_off_are_in_the_way_of_certificates_alone() {
     }
 }
 
+/// They are compared with the clock of this machine, and it is more likely that one is wrong than that all are, in the same way.
+#[test]
+fn clocks_that_are_all_off_alike_tell_of_this_machines() {
+    let told = |offsets: [i64; 3]| {
+        let mut hosts = arguments(3)["hosts"].as_entries().unwrap().clone();
+        for (host, offset) in hosts.values_mut().zip(offsets) {
+            let mut changed = host.as_entries().unwrap().clone();
+            changed.insert("clock_offset".to_owned(), offset.into());
+            *host = changed.into();
+        }
+        let found = Lab::default().plan(Some(&with(arguments(3), "hosts", hosts))).err().unwrap();
+        found.iter().flat_map(|d| d.hints.clone()).collect::<Vec<_>>()
+    };
+    let ours =
+        "All hosts are off alike, so probably it is the clock of this machine that is wrong: set it (`timedatectl`), then plan again.";
+    let theirs = "Set up time synchronisation on that host (`chrony` or `systemd-timesyncd`), then plan again.";
+    assert_eq!(told([3600, 3601, 3598]), [ours; 3]);
+    assert_eq!(told([3600, 3601, 0]), [theirs; 2]);
+    assert_eq!(told([3600, -3600, 3600]), [theirs; 3]);
+}
+
 #[test]
 fn a_cluster_that_was_partly_formed_keeps_its_members() {
     let mut lab = Lab::default();
