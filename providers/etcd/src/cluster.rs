@@ -38,6 +38,7 @@ pub(crate) use render::SANDBOX;
 
 pub(crate) use arguments::{cluster_name, is_path};
 pub(crate) use children::{child, file};
+pub(crate) use hosts::connection;
 
 /// The composite `etcd_cluster`: a whole cluster on hosts or on Kubernetes. Pure: it names parts and orders, and touches nothing.
 #[derive(Clone, Copy, Debug, Default)]

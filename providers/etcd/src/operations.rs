@@ -62,15 +62,14 @@ impl Voters {
     /// One that works and whose list of members can be trusted: a linearizable read has just gone through it. The one that leads, if it is among them:
     /// etcd judges a change by the connections of whoever is asked, and a follower may be cut off from another one that the leader reaches.
     pub(crate) fn speaker(&self) -> Result<(&String, &Look), String> {
-        let leader = self.healthy.iter().find(|(_, look)| look.leader == look.member_id);
-        leader.or_else(|| self.healthy.iter().next()).ok_or_else(|| format!("no member can be asked: {}", self.troubles.join("; ")))
+        self.speakers().into_iter().next().ok_or_else(|| format!("no member can be asked: {}", self.troubles.join("; ")))
     }
 
     /// All that work, in the order that they are asked in.
-    pub(crate) fn speakers(&self) -> Vec<&String> {
+    pub(crate) fn speakers(&self) -> Vec<(&String, &Look)> {
         let mut speakers: Vec<_> = self.healthy.iter().collect();
         speakers.sort_by_key(|(_, look)| look.leader != look.member_id);
-        speakers.into_iter().map(|(name, _)| name).collect()
+        speakers
     }
 
     /// What waits until all of these work.

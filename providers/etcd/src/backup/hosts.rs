@@ -114,19 +114,11 @@ fn by_name(object: &Object, found: &mut Diagnostics) -> BTreeMap<String, Host> {
             let detail = format!("The key \"{name}\" of `hosts` must be of letters, digits, \".\", \"_\" and \"-\".");
             found.push(Diagnostic::error("Not a name of a host", detail));
         }
-        let connection = match host.get("connection") {
-            Some(connection) => connection.clone(),
-            None if host.is_unknown() => Value::unknown(Type::Any),
-            None => {
-                found.push(Diagnostic::error(
-                    "A host without a connection",
-                    format!("`hosts[\"{name}\"]` has no `connection`. It must be what a `data \"ssh_host\"` gives."),
-                ));
-                continue;
-            }
-        };
         let architecture = host.get("architecture").cloned().unwrap_or_else(|| Value::null(Type::String));
-        hosts_by_name.insert(name.clone(), Host { connection, architecture });
+        match cluster::connection(name, host) {
+            Ok(connection) => drop(hosts_by_name.insert(name.clone(), Host { connection, architecture })),
+            Err(diagnostic) => found.push(diagnostic),
+        }
     }
     hosts_by_name
 }

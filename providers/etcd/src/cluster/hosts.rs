@@ -74,23 +74,30 @@ pub(super) fn members(object: &Object, found: &mut Diagnostics) -> BTreeMap<Stri
             Ok(address) => {
                 let neighbour = address.as_str().and_then(|address| placed.insert(address.to_owned(), name));
                 found.extend(neighbour.filter(|_| twin.is_none()).map(|other| at_one_address(other, name, &address)));
-                let connection = match host.get("connection") {
-                    Some(connection) => connection.clone(),
-                    None if host.is_unknown() => Value::unknown(Type::Any),
-                    None => {
-                        found.push(Diagnostic::error(
-                            "A host without a connection",
-                            format!("`hosts[\"{name}\"]` has no `connection`. It must be what a `data \"ssh_host\"` gives."),
-                        ));
-                        continue;
-                    }
-                };
-                members.insert(name.clone(), Host { connection, address, facts: host.clone() });
+                match connection(name, host) {
+                    Ok(connection) => drop(members.insert(name.clone(), Host { connection, address, facts: host.clone() })),
+                    Err(diagnostic) => found.push(diagnostic),
+                }
             }
             Err(diagnostic) => found.push(diagnostic),
         }
     }
     members
+}
+
+/// How a host of `hosts` is managed.
+///
+/// # Errors
+/// It does not say that.
+pub(crate) fn connection(name: &str, host: &Value) -> Result<Value, Diagnostic> {
+    match host.get("connection") {
+        Some(connection) => Ok(connection.clone()),
+        None if host.is_unknown() => Ok(Value::unknown(Type::Any)),
+        None => Err(Diagnostic::error(
+            "A host without a connection",
+            format!("`hosts[\"{name}\"]` has no `connection`. It must be what a `data \"ssh_host\"` gives."),
+        )),
+    }
 }
 
 /// Two ways lead there, and it is one place all the same.

@@ -32,7 +32,7 @@ impl Change<'_> {
     /// Asks those that work, the one that leads first. The id of who has come or gone.
     pub(super) async fn ask(&self, client: &Client, voters: &Voters) -> Result<u64, Refusal> {
         let mut said: Vec<String> = Vec::new();
-        for name in voters.speakers() {
+        for (name, _) in voters.speakers() {
             let mut connection = client.open(name).await.map_err(Refusal::Waiting)?;
             match self.ask_one(&mut connection).await {
                 Ok(id) => return Ok(id),
